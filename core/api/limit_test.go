@@ -10,21 +10,18 @@ import (
 	"github.com/veneer-skins/veneer/core/clientapi"
 	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/testenv"
-	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // rateLimit has the rate limit headers of a response.
 type rateLimit struct{ Limit, Remaining, Reset, RetryAfter string }
 
-func rateLimitOf(r response) rateLimit {
-	return rateLimit{r.Header.Get("RateLimit-Limit"), r.Header.Get("RateLimit-Remaining"), r.Header.Get("RateLimit-Reset"), r.Header.Get("Retry-After")}
-}
-
 // hasRateLimit checks the status and the rate limit headers.
 func hasRateLimit(t *testing.T, r response, status int, want rateLimit) {
 	t.Helper()
 	testenv.Equal(t, r.Status, status, "%s: the status", r.Request())
-	cmptest.Same(t, rateLimitOf(r), want, "%s: the limit", r.Request())
+	get := r.Header.Get
+	got := rateLimit{get("RateLimit-Limit"), get("RateLimit-Remaining"), get("RateLimit-Reset"), get("Retry-After")}
+	testenv.Equal(t, got, want, "%s: the limit", r.Request())
 	if status == 429 {
 		r.IsError(t, 429, 8)
 	}

@@ -71,18 +71,14 @@ func TestUploadVisibility(t *testing.T) {
 	}
 }
 
-// exists returns the body of a response to an upload that exists as tid.
-func exists(tid string) string {
-	return `{"code":2,"message":"<text>","errors":{"file":["<text>"]},"data":{"tid":` + tid + `}}`
-}
-
 func TestUploadDuplicates(t *testing.T) {
 	t.Parallel()
 	c := start(t).signUp(t)
 	otherUser := c.signUp(t)
 	f := func(c client, form string, file []byte, tid string) {
 		t.Helper()
-		c.upload(t, "name=Again&type=steve"+form, file).Is(t, 409, exists(tid))
+		want := `{"code":2,"message":"<text>","errors":{"file":["<text>"]},"data":{"tid":` + tid + `}}`
+		c.upload(t, "name=Again&type=steve"+form, file).Is(t, 409, want)
 	}
 
 	public := c.texture(t, "name=Public&type=steve", skinFile(t, 1))

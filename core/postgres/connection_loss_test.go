@@ -50,19 +50,7 @@ func startProxy(t *testing.T, target string, handle func(client, server net.Conn
 // blackholeProxy forwards connections to a server. After cut, open and new connections stay
 // open, but forward nothing any more. After restore, new connections work.
 type blackholeProxy struct {
-	address    string
 	generation atomic.Int64 // connections of an older or an odd generation forward nothing
-}
-
-func newBlackholeProxy(t *testing.T, target string) *blackholeProxy {
-	t.Helper()
-	p := &blackholeProxy{}
-	p.address = startProxy(t, target, func(client, server net.Conn) {
-		generation := p.generation.Load()
-		go p.forward(server, client, generation)
-		go p.forward(client, server, generation)
-	})
-	return p
 }
 
 func (p *blackholeProxy) forward(to, from net.Conn, generation int64) {
@@ -86,8 +74,12 @@ func (p *blackholeProxy) restore() { p.generation.Add(1) }
 func openBehindProxy(t *testing.T) (store, *blackholeProxy) {
 	t.Helper()
 	address := must(url.Parse(postgrestest.URL(t)))(t)
-	proxy := newBlackholeProxy(t, address.Host)
-	address.Host = proxy.address
+	proxy := &blackholeProxy{}
+	address.Host = startProxy(t, address.Host, func(client, server net.Conn) {
+		generation := proxy.generation.Load()
+		go proxy.forward(server, client, generation)
+		go proxy.forward(client, server, generation)
+	})
 	query := address.Query()
 	query.Del("connect_timeout") // the default is under test
 	address.RawQuery = query.Encode()

@@ -33,13 +33,6 @@ var skinFile, capeFile, jsonBody, raw, hexID = coretest.SkinFile, coretest.CapeF
 
 const texturesURL = "https://textures.example.org:8443"
 
-// newSite returns a new site without an interval between log-ins. environ are settings as NAME=value;
-// the others have their defaults.
-func newSite(t *testing.T, environ ...string) *coretest.Site {
-	t.Helper()
-	return coretest.NewSite(t, append([]string{"YGGDRASIL_LOGIN_INTERVAL=0s"}, environ...)...)
-}
-
 // testKey is the site's key in tests. It has 2048 bits, since one of 4096 takes seconds to make.
 var testKey = sync.OnceValues(func() (*rsa.PrivateKey, []byte) {
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
@@ -88,10 +81,11 @@ func serve(t *testing.T, s *coretest.Site) client {
 	return client{coretest.Client{Domain: d, Server: public.HTTP(), Root: yggdrasil.Root, Check: checkResponse}, s, feed, services, server}.from(t, "192.0.2.1")
 }
 
-// start starts a server on a new site.
+// start starts a server on a new site, without an interval between log-ins. environ are settings as
+// NAME=value; the others have their defaults.
 func start(t *testing.T, environ ...string) client {
 	t.Helper()
-	return serve(t, newSite(t, environ...))
+	return serve(t, coretest.NewSite(t, append([]string{"YGGDRASIL_LOGIN_INTERVAL=0s"}, environ...)...))
 }
 
 // startForOne starts a server on a new site with a user, whose player is Ann_1.

@@ -112,14 +112,6 @@ func TestServeBeforeMigrate(t *testing.T) {
 	wantServeFails(t, append(environ, "CORE_DEMO=1"), "CORE_DATABASE_URL leads to a database without a schema; run core migrate")
 }
 
-// withStore returns an environment with the settings of a texture store.
-func withStore(environ []string, c blobstore.Config) []string {
-	for name, value := range map[string]string{"URL": c.URL, "ENDPOINT": c.Endpoint, "ACCESS_KEY": c.AccessKey, "SECRET_KEY": c.SecretKey, "REGION": c.Region} {
-		environ = withSetting(environ, "CORE_OBJECTS_"+name, value)
-	}
-	return environ
-}
-
 func TestServeWithoutItsStore(t *testing.T) {
 	t.Parallel()
 
@@ -131,9 +123,14 @@ func TestServeWithoutItsStore(t *testing.T) {
 
 	place := blobstoretest.Bucket(t)
 	with := func(change func(*blobstore.Config)) []string {
-		c := place.Config
+		c, changed := place.Config, environ
 		change(&c)
-		return withStore(environ, c)
+		for name, value := range map[string]string{
+			"URL": c.URL, "ENDPOINT": c.Endpoint, "ACCESS_KEY": c.AccessKey, "SECRET_KEY": c.SecretKey, "REGION": c.Region,
+		} {
+			changed = withSetting(changed, "CORE_OBJECTS_"+name, value)
+		}
+		return changed
 	}
 	same := func(*blobstore.Config) {}
 	wantServeFails(t, with(same), `CORE_OBJECTS_URL is "s3://`, "there is no such bucket; run core migrate", "; for example CORE_OBJECTS_URL=s3://veneer")
