@@ -42,8 +42,7 @@ func lists(t *testing.T, r response, perPage, from, to, total, page, lastPage in
 		items = append(items, fmt.Sprintf(`{"tid":"<integer>","name":"<text>","type":"<text>","hash":"<hash>","size":"<integer>","uploader":0,
 			"public":true,"upload_at":"<time>","likes":"<integer>","pivot":{"item_name":%q}}`, name))
 	}
-	r.Is(t, 200, fmt.Sprintf(`{"per_page":%d,"from":%d,"to":%d,"total":%d,"current_page":%d,"last_page":%d,"data":[%s]}`,
-		perPage, from, to, total, page, lastPage, strings.Join(items, ",")))
+	r.Is(t, 200, pageOf(perPage, from, to, total, page, lastPage, items...))
 }
 
 func TestCloset(t *testing.T) {

@@ -150,14 +150,11 @@ func TestUploadsOfOneNetworkLeaveCapacity(t *testing.T) {
 		uploads = append(uploads, func() { isOKOrUnavailable(t, account.upload(t, "name=Steve&type=steve", bytes.Clone(file))) })
 	}
 	flood(3, uploads...)
-	file := encodePNG(t, tinyImage())
-	for range 3 { // the file is rejected only after it was admitted
+	file := encodePNG(t, image.NewNRGBA(image.Rect(0, 0, 1, 1)))
+	for range 3 { // the file, of no texture's size, is rejected only after it was admitted
 		honest.respondsSoon(t, "an upload in another network", 422, func() response { return honest.upload(t, "name=Steve&type=steve", file) })
 	}
 }
-
-// tinyImage returns a picture of no texture's size.
-func tinyImage() image.Image { return image.NewNRGBA(image.Rect(0, 0, 1, 1)) }
 
 // slowFiles is a file store that blocks reads until release is closed.
 type slowFiles struct {

@@ -88,7 +88,7 @@ func TestBanned(t *testing.T) {
 	c.site.Exec(t, "UPDATE users SET permission = -1 WHERE uid = $1", c.UID)
 
 	for _, e := range mustLoadContract(t).protected() {
-		c.Send(t, e.method, e.path, body{}).IsError(t, 403, -1)
+		c.Send(t, e.method, e.path, encodeJSON(`{`)).IsError(t, 403, -1)
 	}
 	c.Post(t, "/api/auth/login", `{"email":"user1@example.com","password":"correct horse"}`).IsError(t, 403, -1)
 	c.Post(t, "/api/auth/login", `{"email":"user1@example.com","password":"wrong horse"}`).IsError(t, 401, 5)

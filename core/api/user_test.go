@@ -105,8 +105,7 @@ func TestUser(t *testing.T) {
 // the same.
 func (c client) isUser(t *testing.T, a response, email, nickname, avatar string, verified bool) {
 	t.Helper()
-	user := fmt.Sprintf(`{"uid":%d,"email":%q,"nickname":%q,"avatar":%s,"score":0,"permission":0,"last_sign_at":"<time>","next_sign_at":"<time>","register_at":"<time>","verified":%t}`,
-		c.UID, email, nickname, avatar, verified)
+	user := strings.Replace(c.userJSON(email, nickname, "0", core.Normal, verified), `"avatar":0`, `"avatar":`+avatar, 1)
 	a.Is(t, 200, done(user))
 	c.Get(t, "/api/user").Is(t, 200, user)
 }
@@ -195,8 +194,7 @@ func TestChangeEmail(t *testing.T) {
 	c.Put(t, "/api/user/email", `{"email":"a@example.com","password":" correct horse"}`).IsError(t, 422, 4, "password")
 	c.Put(t, "/api/user/email", `{"email":"user2@example.com","password":"wrong horse"}`).IsError(t, 422, 4, "password") // does not reveal whether the address is registered
 	c.Put(t, "/api/user/email", `{"email":"USER2@example.com","password":"correct horse"}`).IsError(t, 409, 2, "email")
-	c.Get(t, "/api/user").Is(t, 200, fmt.Sprintf(`{"uid":%d,"email":"steve@example.com","nickname":"Somebody","avatar":0,"score":0,"permission":0,`+
-		`"last_sign_at":"<time>","next_sign_at":"<time>","register_at":"<time>","verified":true}`, c.UID))
+	c.Get(t, "/api/user").Is(t, 200, c.userJSON("steve@example.com", "Somebody", "0", core.Normal, true))
 
 	// Only wrong passwords count as failures, with the failed log-in above.
 	c.site.HasCount(t, 4, "SELECT count(*) FROM login_failures")
