@@ -74,9 +74,8 @@ func TestOutcomes(t *testing.T) {
 	if value, ok := c.TryGet([]byte("name")); !ok || value != "first" {
 		t.Errorf("TryGet() = %q, %t; want the first", value, ok)
 	}
-	if _, ok := c.TryGet([]byte("another")); ok {
-		t.Error("TryGet() finds a key that was not loaded")
-	}
+	_, ok := c.TryGet([]byte("another"))
+	testenv.Check(t, !ok, "TryGet() finds a key that was not loaded")
 }
 
 // TestLoadIsFoundWhileItEnds gets values that have just been loaded by many callers, while the
@@ -192,9 +191,7 @@ func TestStoreAndPolicyAgree(t *testing.T) {
 		}
 		return true
 	})
-	if evicted == 0 {
-		t.Error("no entry that was seen is evicted")
-	}
+	testenv.Check(t, evicted != 0, "no entry that was seen is evicted")
 
 	cost, names := int64(0), map[string]bool{}
 	c.store.IterValues(func(e *Entry[string]) bool {
@@ -220,9 +217,8 @@ func TestOversizedValueIsServedUncached(t *testing.T) {
 	c := newTextCache(t, 1<<20)
 	for range 2 {
 		text, outcome, err := c.Get(t.Context(), []byte("name"), nil, always(string(make([]byte, 1<<20))))
-		if len(text) != 1<<20 || outcome != MissUncached || err != nil {
-			t.Errorf("Get() = %d bytes, %v, %v", len(text), outcome, err)
-		}
+		testenv.Check(t, len(text) == 1<<20 && outcome == MissUncached && err == nil,
+			"Get() = %d bytes, %v, %v", len(text), outcome, err)
 		waitIdle(t, c)
 	}
 }

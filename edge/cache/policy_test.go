@@ -2,6 +2,8 @@ package cache
 
 import (
 	"testing"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // cacheSim calls a policy as a cache does.
@@ -54,9 +56,8 @@ func TestPolicyKeepsBudget(t *testing.T) {
 	if sum != c.policy.used || len(c.cached) != len(c.policy.entries) {
 		t.Errorf("%d entries add up to %d; %d are cached, and %d bytes are used", len(c.policy.entries), sum, len(c.cached), c.policy.used)
 	}
-	if c.policy.used < c.policy.budget*9/10 {
-		t.Errorf("%d of %d bytes are used; want most", c.policy.used, c.policy.budget)
-	}
+	testenv.Check(t, c.policy.used >= c.policy.budget*9/10,
+		"%d of %d bytes are used; want most", c.policy.used, c.policy.budget)
 }
 
 func TestPolicyPrefersUsesPerByte(t *testing.T) {
@@ -78,16 +79,13 @@ func TestPolicyPrefersUsesPerByte(t *testing.T) {
 			smalls++
 		}
 	}
-	if smalls < 800 {
-		t.Errorf("%d of 900 small values are cached; want nearly all, rather than large ones", smalls)
-	}
+	testenv.Check(t, smalls >= 800,
+		"%d of 900 small values are cached; want nearly all, rather than large ones", smalls)
 	// A large one with enough uses is admitted.
 	for range 300 {
 		c.request(2_000_000, large)
 	}
-	if !c.request(2_000_000, large) {
-		t.Error("a large value in constant use is not cached")
-	}
+	testenv.Check(t, c.request(2_000_000, large), "a large value in constant use is not cached")
 }
 
 func TestScanEvictsNothingInUse(t *testing.T) {
@@ -108,9 +106,7 @@ func TestScanEvictsNothingInUse(t *testing.T) {
 			c.request(1_000_000+round*2000+i, 1<<10)
 		}
 	}
-	if hits < 39*inUse*99/100 {
-		t.Errorf("%d hits in 39 rounds over %d values; want nearly all", hits, inUse)
-	}
+	testenv.Check(t, hits >= 39*inUse*99/100, "%d hits in 39 rounds over %d values; want nearly all", hits, inUse)
 }
 
 func TestPolicyAges(t *testing.T) {
