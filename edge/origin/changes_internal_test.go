@@ -3,6 +3,8 @@ package origin
 import (
 	"testing"
 	"time"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Every line of a stream is rejected or decoded to a valid event: no heartbeat is in the
@@ -22,12 +24,8 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if first && !event.Start {
-			t.Errorf("a stream may start with %q", line)
-		}
-		if asOf.After(now) {
-			t.Errorf("%q is of %s; now it is %s", line, asOf, now)
-		}
+		testenv.Check(t, !first || event.Start, "a stream may start with %q", line)
+		testenv.Check(t, !asOf.After(now), "%q is of %s; now it is %s", line, asOf, now)
 		if event.IsHeartbeat() && (event.Start || len(event.Keys) > 0) {
 			t.Errorf("%q is a heartbeat: %+v", line, event)
 		}

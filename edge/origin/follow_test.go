@@ -133,9 +133,8 @@ func TestLostStreamClosesIdleConnections(t *testing.T) {
 	lookUp()
 	mu.Lock()
 	defer mu.Unlock()
-	if len(callers) != 3 || callers[0] != callers[1] || callers[1] == callers[2] {
-		t.Errorf("look-ups came from %q; want the last from another connection", callers)
-	}
+	testenv.Check(t, len(callers) == 3 && callers[0] == callers[1] && callers[1] != callers[2],
+		"look-ups came from %q; want the last from another connection", callers)
 }
 
 func TestSilentStreamIsReopened(t *testing.T) {
@@ -197,9 +196,7 @@ func TestHeartbeatTimes(t *testing.T) {
 	}
 	<-sent
 	testenv.Eventually(t, "another stream is opened", func() bool { return streams.Load() == 2 })
-	if !r.holds(func() bool { return r.heartbeats == 2 })() {
-		t.Error("a heartbeat of a minute from now is applied")
-	}
+	testenv.Check(t, r.holds(func() bool { return r.heartbeats == 2 })(), "a heartbeat of a minute from now is applied")
 }
 
 // A stream with heartbeats that are more than a second old is reopened.

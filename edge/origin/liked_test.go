@@ -35,9 +35,8 @@ func TestLikedFails(t *testing.T) {
 			server := httptest.NewServer(answer)
 			t.Cleanup(server.Close)
 			core := newCore(t, origin.Config{URL: server.URL}, nil)
-			if _, err := core.Liked(t.Context(), 2); fault.KindOf(err) != fault.Unavailable {
-				t.Errorf("%v; want it unavailable", err)
-			}
+			_, err := core.Liked(t.Context(), 2)
+			testenv.Check(t, fault.KindOf(err) == fault.Unavailable, "%v; want it unavailable", err)
 		})
 	}
 }

@@ -109,9 +109,8 @@ func lookUpTextures(t *testing.T, core *origin.Core, server *origintest.Core, te
 	var all sync.WaitGroup
 	for i := range textures {
 		all.Go(func() {
-			if _, _, err := core.Lookup(t.Context(), edgeproto.TIDKey(i)); err != nil {
-				t.Errorf("Lookup of %d: %v", i, err)
-			}
+			_, _, err := core.Lookup(t.Context(), edgeproto.TIDKey(i))
+			testenv.Check(t, err == nil, "Lookup of %d: %v", i, err)
 		})
 	}
 	all.Wait()
@@ -137,9 +136,8 @@ func TestLookupsAreBatched(t *testing.T) {
 	var all sync.WaitGroup
 	lookUp := func(i int64) {
 		got, _, err := core.Lookup(t.Context(), edgeproto.TIDKey(i))
-		if err != nil || got.Texture == nil || got.Texture.TID != i {
-			t.Errorf("Lookup of %d = %+v, %v", i, got, err)
-		}
+		testenv.Check(t, err == nil && got.Texture != nil && got.Texture.TID == i,
+			"Lookup of %d = %+v, %v", i, got, err)
 	}
 	for i := range int64(atOnce) { // one each, to fill what may be in flight
 		all.Go(func() { lookUp(i) })
@@ -218,9 +216,8 @@ func TestLookupFails(t *testing.T) {
 		listener := testenv.Must(new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0"))(t)
 		_ = listener.Close()
 		core := startCore(t, origin.Config{URL: "http://" + listener.Addr().String()}, nil)
-		if _, _, err := core.Lookup(t.Context(), "tid:1"); fault.KindOf(err) != fault.Unavailable {
-			t.Errorf("Lookup() = %v; want it unavailable", err)
-		}
+		_, _, err := core.Lookup(t.Context(), "tid:1")
+		testenv.Check(t, fault.KindOf(err) == fault.Unavailable, "Lookup() = %v; want it unavailable", err)
 	})
 }
 
@@ -253,9 +250,8 @@ func TestBrokenConnectionIsRetried(t *testing.T) {
 	server := startFlakyCore(t)
 	server.failures.Store(1)
 	core := startCore(t, origin.Config{URL: server.url}, nil)
-	if _, _, err := core.Lookup(t.Context(), "tid:1"); err != nil {
-		t.Errorf("Lookup() = %v; want it to be retried", err)
-	}
+	_, _, err := core.Lookup(t.Context(), "tid:1")
+	testenv.Check(t, err == nil, "Lookup() = %v; want it to be retried", err)
 	testenv.Equal(t, server.requests.Load(), 2, "requests that core got")
 }
 
@@ -297,9 +293,7 @@ func TestQueuedLookupsExpire(t *testing.T) {
 		lookUp := func(key edgeproto.Key) {
 			t.Helper()
 			err := core.StartLookups(t.Context(), []edgeproto.Key{key}, func(_ int, _ edgeproto.Mapping, _ edgeproto.Cursor, err error) { answers <- err })
-			if err != nil {
-				t.Errorf("StartLookups(%s) = %v", key, err)
-			}
+			testenv.Check(t, err == nil, "StartLookups(%s) = %v", key, err)
 		}
 		lookUp("tid:1")
 		<-time.After(6 * time.Second) // longer than queueTimeout, before Run is called
@@ -329,16 +323,12 @@ func TestRefusedSecretIsLoggedOnce(t *testing.T) {
 	var log loggingtest.Buffer
 	core := startCore(t, origin.Config{URL: server.URL, Secrets: []string{"wrong-but-long-enough", origintest.Secret}}, slog.New(slog.NewTextHandler(&log, nil)))
 	for range 3 {
-		if _, _, err := core.Lookup(t.Context(), "tid:1"); fault.KindOf(err) != fault.Unavailable {
-			t.Errorf("Lookup() = %v; want it unavailable", err)
-		}
+		_, _, err := core.Lookup(t.Context(), "tid:1")
+		testenv.Check(t, fault.KindOf(err) == fault.Unavailable, "Lookup() = %v; want it unavailable", err)
 	}
-	if got := strings.Count(log.String(), "level=ERROR"); got != 1 {
-		t.Errorf("%d errors are logged; want 1:\n%s", got, log.String())
-	}
-	if strings.Contains(log.String(), "wrong") {
-		t.Errorf("the log tells the secret:\n%s", log.String())
-	}
+	got := strings.Count(log.String(), "level=ERROR")
+	testenv.Check(t, got == 1, "%d errors are logged; want 1:\n%s", got, log.String())
+	testenv.Check(t, !strings.Contains(log.String(), "wrong"), "the log tells the secret:\n%s", log.String())
 }
 
 func TestTLS(t *testing.T) {
@@ -353,9 +343,8 @@ func TestTLS(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "ca.pem")
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	testenv.Do(t, os.WriteFile(path, authority, 0o600))
-	if _, _, err := startCore(t, origin.Config{URL: server.URL, CA: path}, nil).Lookup(t.Context(), "tid:1"); err != nil {
-		t.Errorf("Lookup() with the CA of core: %v", err)
-	}
+	_, _, err := startCore(t, origin.Config{URL: server.URL, CA: path}, nil).Lookup(t.Context(), "tid:1")
+	testenv.Check(t, err == nil, "Lookup() with the CA of core: %v", err)
 	if _, _, err := startCore(t, origin.Config{URL: server.URL}, nil).Lookup(t.Context(), "tid:1"); fault.KindOf(err) != fault.Unavailable {
 		t.Errorf("Lookup() without the CA of core: %v", err)
 	}
@@ -388,9 +377,8 @@ func TestFile(t *testing.T) {
 	files := origin.NewFiles(store)
 	missing := func(want fault.Kind) {
 		t.Helper()
-		if _, err := files.File(t.Context(), skin.Hash{1}); fault.KindOf(err) != want {
-			t.Errorf("File() of a hash that was not stored: %v; want it %v", err, want)
-		}
+		_, err := files.File(t.Context(), skin.Hash{1})
+		testenv.Check(t, fault.KindOf(err) == want, "File() of a hash that was not stored: %v; want it %v", err, want)
 	}
 	// Without its marker, a store cannot report a file as missing.
 	missing(fault.Unavailable)
@@ -449,9 +437,7 @@ func TestMissingFileIsRechecked(t *testing.T) {
 	}
 
 	w := &countingStore{Store: store, afterFirst: func() {
-		if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
-			t.Error(err)
-		}
+		testenv.Is(t, store.Put(t.Context(), skin.HashOf(file), file), nil, "a put")
 	}}
 	got, err := origin.NewFiles(w).File(t.Context(), skin.HashOf(file))
 	if err != nil || !errors.Is(w.firstErr, blobstore.ErrNotFound) {
@@ -485,9 +471,8 @@ func TestRechecksAreBounded(t *testing.T) {
 		const several = 10
 		for i := range several {
 			all.Go(func() {
-				if _, err := files.File(t.Context(), skin.Hash{byte(i)}); fault.KindOf(err) != fault.NotFound {
-					t.Errorf("File() of a missing file: %v", err)
-				}
+				_, err := files.File(t.Context(), skin.Hash{byte(i)})
+				testenv.Check(t, fault.KindOf(err) == fault.NotFound, "File() of a missing file: %v", err)
 				if time.Since(began) == 0 {
 					atOnce.Add(1)
 				}

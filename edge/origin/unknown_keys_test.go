@@ -47,9 +47,8 @@ func TestUnknownKeysDoNotDelayKnownKeys(t *testing.T) {
 	<-entered
 	lookUp(2, 1000)
 	for range 10 {
-		if got, _, err := core.Lookup(t.Context(), edgeproto.TIDKey(0)); err != nil || got.Texture == nil {
-			t.Errorf("Lookup of a known texture = %+v, %v", got, err)
-		}
+		got, _, err := core.Lookup(t.Context(), edgeproto.TIDKey(0))
+		testenv.Check(t, err == nil && got.Texture != nil, "Lookup of a known texture = %+v, %v", got, err)
 	}
 	results := make(chan error, 2)
 	err := core.StartLookups(t.Context(), []edgeproto.Key{edgeproto.TIDKey(0), "name:made_up"}, func(_ int, _ edgeproto.Mapping, _ edgeproto.Cursor, err error) {
@@ -59,9 +58,8 @@ func TestUnknownKeysDoNotDelayKnownKeys(t *testing.T) {
 	for range cap(results) { // a list with a known key does not wait either
 		testenv.Is(t, <-results, nil, "a list of a known and a made-up key")
 	}
-	if n := len(entered); n > 0 {
-		t.Errorf("%d look-ups of unknown keys were in flight; want 2", n+2)
-	}
+	n := len(entered)
+	testenv.Check(t, n == 0, "%d look-ups of unknown keys were in flight; want 2", n+2)
 }
 
 func TestUnknownKeysAreLimited(t *testing.T) {
@@ -85,9 +83,8 @@ func TestUnknownKeysAreLimited(t *testing.T) {
 	// The burst, the network's share of the reserve, and what is added to both meanwhile.
 	const least = 10*rate + rate
 	most := least + 1 + int(1.1*rate*time.Since(began).Seconds()) + 1
-	if lookups < least || lookups > most {
-		t.Errorf("core got %d of 500 unknown keys; want %d to %d", lookups, least, most)
-	}
+	testenv.Check(t, lookups >= least && lookups <= most,
+		"core got %d of 500 unknown keys; want %d to %d", lookups, least, most)
 	testenv.Equal(t, server.Keys.Load(), int64(lookups), "keys that core got")
 }
 
