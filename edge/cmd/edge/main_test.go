@@ -84,9 +84,8 @@ func TestRefusesToStart(t *testing.T) {
 			command := edgeWith(t.Context(), test.args, test.settings...)
 			command.Stderr = &stderr
 			err := command.Run()
-			if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
-				t.Errorf("exit with %v; want exit code 1", err)
-			}
+			exit, ok := errors.AsType[*exec.ExitError](err)
+			testenv.Check(t, ok && exit.ExitCode() == 1, "exit with %v; want exit code 1", err)
 			if got := stderr.String(); !strings.HasPrefix(got, test.want) || strings.Count(got, "\n") != 1 {
 				t.Errorf("stderr %q; want one line that begins with %q", got, test.want)
 			}
@@ -104,9 +103,7 @@ func TestHelp(t *testing.T) {
 		"EDGE_RENDER_QUEUE_TIMEOUT", "EDGE_MAX_STALE", "24h", "EDGE_CACHE_TAGS", "EDGE_S_MAXAGE", "EDGE_UNKNOWN_PLAYER_STATUS", "EDGE_DRAIN_WAIT", "EDGE_DRAIN_TIMEOUT", "EDGE_ADDRESS_CONNECTIONS", "EDGE_ADDRESS_REQUESTS", "EDGE_ADDRESS_BURST",
 		"EDGE_LOG_LEVEL", "EDGE_LOG_FORMAT", "EDGE_LOG_SAMPLE_RATE", "EDGE_TRACES_URL", "EDGE_TRACES_SAMPLE",
 	} {
-		if !bytes.Contains(output, []byte(want)) {
-			t.Errorf("the help lacks %q", want)
-		}
+		testenv.Check(t, bytes.Contains(output, []byte(want)), "the help lacks %q", want)
 	}
 	if text, err := edgeWith(t.Context(), "version").Output(); err != nil || !strings.HasPrefix(string(text), "edge devel, revision ") {
 		t.Errorf("the version is %q, %v", text, err)
@@ -118,9 +115,8 @@ func TestHelp(t *testing.T) {
 		}
 	}
 	for line := range strings.Lines(string(output)) {
-		if strings.HasPrefix(line, "  EDGE_") && len(strings.Fields(line)) < 4 {
-			t.Errorf("the help has no description of a setting: %s", line)
-		}
+		testenv.Check(t, !strings.HasPrefix(line, "  EDGE_") || len(strings.Fields(line)) >= 4,
+			"the help has no description of a setting: %s", line)
 	}
 }
 
@@ -154,9 +150,8 @@ func TestServe(t *testing.T) {
 	health := func() error {
 		return edgeWith(t.Context(), "health", minimalSettings("EDGE_OPS_LISTEN="+operators)...).Run()
 	}
-	if err := health(); err == nil {
-		t.Error("it is healthy though it has never reached core")
-	}
+	err := health()
+	testenv.Check(t, err != nil, "it is healthy though it has never reached core")
 	testenv.Equal(t, httpservertest.Get(t, "http://"+operators+"/livez").Status, http.StatusOK, "/livez")
 	core.SetUnavailable(false)
 	testenv.Eventually(t, "it becomes healthy", func() bool { return health() == nil })
@@ -173,16 +168,12 @@ func TestServe(t *testing.T) {
 		`veneer_requests_total{format="png",listener="public",outcome="miss",route="/avatar/player/{name}",status="2xx"} 1`,
 		`veneer_request_seconds_count{format="png",listener="public",outcome="miss",route="/avatar/player/{name}"} 1`, `veneer_requests_in_flight{listener="public"} 0`,
 	} {
-		if !strings.Contains(metrics, want+"\n") {
-			t.Errorf("the metrics lack %q", want)
-		}
+		testenv.Check(t, strings.Contains(metrics, want+"\n"), "the metrics lack %q", want)
 	}
-	if info := regexp.MustCompile(`(?m)^veneer_edge_renderer_info\{revision="[0-9a-f]+"\} 1$`); !info.MatchString(metrics) {
-		t.Error("the metrics lack the renderer")
-	}
-	if files := metricstest.Value(t, metrics, "process_open_fds"); files <= 0 {
-		t.Errorf("process_open_fds is %v", files)
-	}
+	info := regexp.MustCompile(`(?m)^veneer_edge_renderer_info\{revision="[0-9a-f]+"\} 1$`)
+	testenv.Check(t, info.MatchString(metrics), "the metrics lack the renderer")
+	files := metricstest.Value(t, metrics, "process_open_fds")
+	testenv.Check(t, files > 0, "process_open_fds is %v", files)
 	if peak := metricstest.Value(t, metrics, "veneer_edge_libvips_peak_bytes"); peak <= 0 { // of samples at least
 		t.Errorf("libvips used %v bytes", peak)
 	}
@@ -194,9 +185,7 @@ func TestServe(t *testing.T) {
 		inStages += metricstest.Value(t, metrics, "veneer_edge_render_seconds_sum"+of)
 	}
 	in := metricstest.Value(t, metrics, `veneer_request_seconds_sum{format="png",listener="public",outcome="miss",route="/avatar/player/{name}"}`)
-	if inStages <= 0 || inStages > in {
-		t.Errorf("the stages took %v s of a request of %v s", inStages, in)
-	}
+	testenv.Check(t, inStages > 0 && inStages <= in, "the stages took %v s of a request of %v s", inStages, in)
 	checkGOMAXPROCS(t, "http://"+public, "http://"+operators, 3)
 
 	e.stop()

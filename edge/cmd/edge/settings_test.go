@@ -115,21 +115,18 @@ func runFailing(t *testing.T, environ ...string) (out, stderrLine string) {
 	var stdout, stderr bytes.Buffer
 	command := edgeWith(t.Context(), "serve", environ...)
 	command.Stdout, command.Stderr = &stdout, &stderr
-	if err := command.Run(); err == nil || command.ProcessState.ExitCode() != 1 {
-		t.Errorf("exit with %v; want exit code 1", err)
-	}
-	if strings.Count(stderr.String(), "\n") != 1 || !strings.HasPrefix(stderr.String(), "edge: ") {
-		t.Errorf("stderr %q; want one line", stderr.String())
-	}
+	err := command.Run()
+	testenv.Check(t, err != nil && command.ProcessState.ExitCode() == 1, "exit with %v; want exit code 1", err)
+	testenv.Check(t, strings.Count(stderr.String(), "\n") == 1 && strings.HasPrefix(stderr.String(), "edge: "),
+		"stderr %q; want one line", stderr.String())
 	return stdout.String(), strings.TrimPrefix(stderr.String(), "edge: ")
 }
 
 // All example values together are valid settings.
 func TestExamplesAreRight(t *testing.T) {
 	t.Parallel()
-	if _, err := config.Read[settings](prefix, configtest.Examples[settings](t, prefix)); err != nil {
-		t.Error(err)
-	}
+	testenv.Is(t, testenv.ErrOf(config.Read[settings](prefix, configtest.Examples[settings](t, prefix))), nil,
+		"the examples")
 }
 
 // An error that only another setting can correct stops an edge before it listens.
@@ -168,9 +165,7 @@ func TestWrongSettingStopsStart(t *testing.T) {
 			if !strings.HasPrefix(stderrLine, test.begin) || !strings.Contains(stderrLine, test.more) || strings.Contains(stderrLine, "hunter2") {
 				t.Errorf("stderr %s; want a line that begins with %q and contains %q", stderrLine, test.begin, test.more)
 			}
-			if strings.Contains(out, `"msg":"listening"`) {
-				t.Errorf("it listens: %s", out)
-			}
+			testenv.Check(t, !strings.Contains(out, `"msg":"listening"`), "it listens: %s", out)
 		})
 	}
 }
@@ -202,9 +197,8 @@ func TestStartsWithoutDependencies(t *testing.T) {
 					logged = line
 				}
 			}
-			if !listens || !strings.Contains(logged, test.want) || !strings.Contains(logged, test.example) {
-				t.Errorf("it listens: %t, and logs %s; want %q and %q", listens, logged, test.want, test.example)
-			}
+			testenv.Check(t, listens && strings.Contains(logged, test.want) && strings.Contains(logged, test.example),
+				"it listens: %t, and logs %s; want %q and %q", listens, logged, test.want, test.example)
 		})
 	}
 }

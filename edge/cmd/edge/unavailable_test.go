@@ -249,16 +249,13 @@ func TestCoreUnavailable(t *testing.T) {
 			}
 			testenv.Eventually(r, "the mapping is stale", stale)
 			for range 20 {
-				if !stale() {
-					t.Error("the mapping is not stale any more, though core has not answered")
-				}
+				testenv.Check(t, stale(), "the mapping is not stale any more, though core has not answered")
 				r.unavailable("/avatar/player/unknown", "/avatar/user/1", "/avatar/7", "/preview/hash/"+worn.String())
 			}
 			testenv.Equal(t, r.get(r.public, "/avatar/player/nobody").Status, http.StatusNotFound,
 				"a player that does not exist, from the cache")
-			if r.breakerOpened("core") == opened {
-				t.Error("the metrics do not show that the breaker of core has opened")
-			}
+			testenv.Check(t, r.breakerOpened("core") != opened,
+				"the metrics do not show that the breaker of core has opened")
 			// Views of the cached texture are rendered without core.
 			r.picture("/avatar/player/known?size=64&png")
 
@@ -321,12 +318,10 @@ func TestStoreUnavailable(t *testing.T) {
 				uncached := fmt.Sprintf("/avatar/player/unknown_%d", i%10)
 				r.unavailable(uncached, fmt.Sprintf("%s?size=%d", uncached, 16+8*i))
 			}
-			if r.breakerOpened("texture store") == opened {
-				t.Error("the metrics do not show that the breaker of the store has opened")
-			}
-			if !r.metric("veneer_edge_missing_objects_total 0") {
-				t.Error("a file counts as missing though the store was unavailable")
-			}
+			testenv.Check(t, r.breakerOpened("texture store") != opened,
+				"the metrics do not show that the breaker of the store has opened")
+			testenv.Check(t, r.metric("veneer_edge_missing_objects_total 0"),
+				"a file counts as missing though the store was unavailable")
 			proxy.restore()
 			r.await("/avatar/player/unknown_0", http.StatusOK)
 		})
@@ -362,9 +357,7 @@ func TestChangeDuringLookup(t *testing.T) {
 	got := make(chan *http.Response, 1)
 	go func() {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.public+path, http.NoBody)
-		if err != nil {
-			t.Error(err)
-		}
+		testenv.Is(t, err, nil, "a request")
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {
 			t.Error(err)

@@ -102,9 +102,8 @@ func TestWarm(t *testing.T) {
 
 	want := func(got warmResult, out string) {
 		t.Helper()
-		if got.out != out || got.err != "" || !got.ok {
-			t.Errorf("stdout %q, stderr %q; want %q", got.out, got.err, out)
-		}
+		testenv.Check(t, got.out == out && got.err == "" && got.ok,
+			"stdout %q, stderr %q; want %q", got.out, got.err, out)
 	}
 	first, others := e.skins[0].String(), e.skins[1].String()+"\n\n "+e.skins[2].String()+"\r\n"
 	want(runWarm(t, "", at, first, first), reportLine(base, 1, 5, 0, 0, 0))
@@ -141,9 +140,8 @@ func TestWarmSeveralEdges(t *testing.T) {
 			there = 5
 		}
 		out := reportLine("http://"+one, test.textures, test.textures-there, there, 0, 0) + reportLine("http://"+other, test.textures, test.textures-there, there, 0, 0)
-		if got.out != out || got.err != "" || !got.ok {
-			t.Errorf("stdout %q, stderr %q; want %q", got.out, got.err, out)
-		}
+		testenv.Check(t, got.out == out && got.err == "" && got.ok,
+			"stdout %q, stderr %q; want %q", got.out, got.err, out)
 	}
 }
 
@@ -154,16 +152,14 @@ func TestWarmPartly(t *testing.T) {
 	public, _ := e.startEdge(t)
 	gone := skin.Hash{1}.String()
 	got := runWarm(t, "", nil, "-to", "http://"+public, "-to", "http://127.0.0.1:1", "-retry-for", "0s", "-parallel", "1", e.skins[0].String(), gone, e.skins[1].String())
-	if want := reportLine("http://"+public, 3, 10, 0, 0, 5) + reportLine("http://127.0.0.1:1", 3, 0, 0, 0, 15); got.out != want || got.ok {
-		t.Errorf("stdout %q; want %q, and failure", got.out, want)
-	}
+	want := reportLine("http://"+public, 3, 10, 0, 0, 5) + reportLine("http://127.0.0.1:1", 3, 0, 0, 0, 15)
+	testenv.Check(t, got.out == want && !got.ok, "stdout %q; want %q, and failure", got.out, want)
 	for _, want := range []string{
 		"edge: 5 of 15 pictures could not be loaded at http://" + public + ": /avatar/hash/" + gone + ": 404 Not Found; 15 of 15 pictures could not be loaded at http://127.0.0.1:1: ",
 		"connection refused\n",
 	} {
-		if !strings.Contains(got.err, want) || strings.Count(got.err, "\n") != 1 {
-			t.Errorf("stderr %q; want one line with %q", got.err, want)
-		}
+		testenv.Check(t, strings.Contains(got.err, want) && strings.Count(got.err, "\n") == 1,
+			"stderr %q; want one line with %q", got.err, want)
 	}
 }
 
@@ -214,8 +210,6 @@ func TestWarmHelp(t *testing.T) {
 	t.Parallel()
 	got := runWarm(t, "", nil, "-h")
 	for _, want := range []string{"edge warm [flags] [HASH ... | -]\n", "-liked", "-parallel", "-retry-for", "-to URL", "-views paths", "/avatar/hash/{hash}?3d,/preview/hash/{hash},/textures/{hash}"} {
-		if !strings.Contains(got.out, want) || !got.ok {
-			t.Errorf("the help lacks %q: %s", want, got.out)
-		}
+		testenv.Check(t, strings.Contains(got.out, want) && got.ok, "the help lacks %q: %s", want, got.out)
 	}
 }
