@@ -4,6 +4,7 @@ package yggproto
 
 import (
 	"bytes"
+	"slices"
 
 	"github.com/valyala/fasthttp"
 
@@ -78,12 +79,7 @@ func IsGameServer(path []byte) bool {
 	if len(bytes.Trim(rest, "/")) == 0 { // what the site is
 		return true
 	}
-	for _, begin := range gameServerPaths {
-		if bytes.HasPrefix(rest, begin) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(gameServerPaths, func(begin []byte) bool { return bytes.HasPrefix(rest, begin) })
 }
 
 // isJoin reports whether a path below Root is the path of joins.
