@@ -66,12 +66,7 @@ func isPort(text []byte) bool {
 	if text[1] == '_' {
 		return isObfuscated(text[2:])
 	}
-	for _, c := range text[1:] {
-		if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return len(text) <= len(":65535")
+	return len(bytes.Trim(text[1:], "0123456789")) == 0 && len(text) <= len(":65535")
 }
 
 // isObfuscated reports whether a text is the rest of an obfuscated identifier.
