@@ -25,18 +25,13 @@ func TestAdjustableViews(t *testing.T) {
 	}
 	f := func(path string, sheet skin.Sheet, view render.View, cache, tags string) {
 		t.Helper()
-		got := w.get(t, path)
 		cape := skin.Sheet{}
 		if view.Wear != render.WearNothing {
 			cape = artwork.Sunrise()
 		}
-		if got.status != http.StatusOK || got.body != drawnWearing(t, sheet, cape, view) {
-			t.Errorf("%s: %d, %d bytes, beginning %q; want 200 and %+v", path, got.status, len(got.body), got.body[:min(80, len(got.body))], view)
-		}
 		tags = strings.TrimSpace(tags + " render-" + renderer.Revision())
-		if got.header.Get("Cache-Control") != cache || got.header.Get("Surrogate-Key") != tags || got.header.Get("Content-Type") != "image/"+view.Format.String() {
-			t.Errorf("%s: %v; want %s and the tags %s", path, got.header, cache, tags)
-		}
+		w.get(t, path).expect(t, path, http.StatusOK, "body", drawnWearing(t, sheet, cape, view),
+			"Cache-Control", cache, "Surrogate-Key", tags, "Content-Type", "image/"+view.Format.String())
 	}
 
 	for name, view := range map[string]render.View{
@@ -98,10 +93,7 @@ func TestEqualPicturesAreOne(t *testing.T) {
 	} {
 		first := w.get(t, same[0])
 		for _, path := range same[1:] {
-			got := w.get(t, path)
-			if got.status != http.StatusOK || got.body != first.body || got.header.Get("Etag") != first.header.Get("Etag") {
-				t.Errorf("%s: %d, ETag %s; want the picture and the ETag %s of %s", path, got.status, got.header.Get("Etag"), first.header.Get("Etag"), same[0])
-			}
+			w.get(t, path).expect(t, path, http.StatusOK, "body", first.body, "Etag", first.header.Get("Etag"))
 			testenv.Equal(t, w.get(t, path).header.Get("Cache-Status"), "veneer; hit",
 				"%s, whose picture is cached: Cache-Status", path)
 		}
@@ -113,9 +105,8 @@ func TestEqualPicturesAreOne(t *testing.T) {
 		"/body/11", "/body/11?width=199", "/body/11?width=202", "/body/11?width=199&exact&height=399", "/front/11", "/back/11", "/left/11", "/right/11", "/front/11?no=layers", "/face/11", "/preview/11",
 	} {
 		tag := w.get(t, path).header.Get("Etag")
-		if other, ok := seen[tag]; ok {
-			t.Errorf("%s and %s have the ETag %s", path, other, tag)
-		}
+		other, ok := seen[tag]
+		testenv.Check(t, !ok, "%s and %s have the ETag %s", path, other, tag)
 		seen[tag] = path
 	}
 }
@@ -130,9 +121,7 @@ func TestAdjustableViewsRejectValues(t *testing.T) {
 		if field != "" {
 			want = fmt.Sprintf(`{"code":4,"message":%q,"errors":{%q:[%q]}}`, message, field, message)
 		}
-		if got := w.get(t, path); got.status != http.StatusUnprocessableEntity || got.body != want || got.header.Get("Cache-Control") != "no-store" {
-			t.Errorf("%s: %d %s, %s; want 422 %s, no-store", path, got.status, got.body, got.header.Get("Cache-Control"), want)
-		}
+		w.get(t, path).expect(t, path, http.StatusUnprocessableEntity, "body", want, "Cache-Control", "no-store")
 	}
 
 	const turn, tilt = "The turn must be an integer from 0 to 7: it counts eighths of a full turn.", "The tilt must be iso, 25 or 0."
@@ -162,8 +151,6 @@ func TestAdjustableViewsRejectValues(t *testing.T) {
 		testenv.Equal(t, w.get(t, path).status, http.StatusNotFound, "%s", path)
 	}
 	for _, path := range []string{"/bust/player/Nobody_1", "/front/99", "/left/uuid/00000000-0000-0000-0000-000000000000", "/back/hash/" + strings.Repeat("0", 64), "/right/eleven"} {
-		if got := w.get(t, path); got.status != http.StatusNotFound || got.header.Get("Cache-Control") != "public, max-age=15" {
-			t.Errorf("%s: %d, %s; want 404 for 15 s", path, got.status, got.header.Get("Cache-Control"))
-		}
+		w.get(t, path).expect(t, path, http.StatusNotFound, "Cache-Control", "public, max-age=15")
 	}
 }

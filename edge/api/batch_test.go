@@ -27,21 +27,14 @@ func TestHeads(t *testing.T) {
 	f := func(query, want, tags string) {
 		t.Helper()
 		got := w.get(t, "/heads.json?"+query)
-		if got.status != http.StatusOK || got.body != want || got.header.Get("Content-Type") != "application/json; charset=utf-8" {
-			t.Errorf("%s: %d %s, %s; want %s", query, got.status, got.body, got.header.Get("Content-Type"), want)
-		}
-		if got.header.Get("Cache-Control") != "public, max-age=5, stale-while-revalidate=60" || got.header.Get("Surrogate-Key") != tags {
-			t.Errorf("%s: %s, tags %s; want %s", query, got.header.Get("Cache-Control"), got.header.Get("Surrogate-Key"), tags)
-		}
+		got.expect(t, query, http.StatusOK, "body", want, "Content-Type", "application/json; charset=utf-8",
+			"Cache-Control", "public, max-age=5, stale-while-revalidate=60", "Surrogate-Key", tags)
 		etag := got.header.Get("Etag")
-		if got := w.do(t, http.MethodGet, "/heads.json?"+query, http.Header{"If-None-Match": {etag}}, ""); got.status != http.StatusNotModified || got.body != "" || got.header.Get("Etag") != etag {
-			t.Errorf("%s, If-None-Match: %d %s; want 304", query, got.status, got.body)
-		}
+		again := w.do(t, http.MethodGet, "/heads.json?"+query, http.Header{"If-None-Match": {etag}}, "")
+		again.expect(t, query, http.StatusNotModified, "body", "", "Etag", etag)
 		other := w.do(t, http.MethodGet, "/heads.json?"+query, http.Header{"If-Match": {`"other"`}}, "")
 		testenv.Equal(t, other.status, http.StatusPreconditionFailed, "%s, If-Match", query)
-		if got := w.do(t, http.MethodHead, "/heads.json?"+query, nil, ""); got.status != http.StatusOK || got.header.Get("Etag") != etag {
-			t.Errorf("HEAD %s: %d", query, got.status)
-		}
+		w.do(t, http.MethodHead, "/heads.json?"+query, nil, "").expect(t, "HEAD "+query, http.StatusOK, "Etag", etag)
 	}
 	f("players=Steve,aLEX,Nobody_1", `{"Steve":`+robot+`,"aLEX":`+slim+`,"Nobody_1":null}`, "player-1 player-2 name-nobody_1")
 	f("players=Steve%2CAlex", `{"Steve":`+robot+`,"Alex":`+slim+`}`, "player-1 player-2")
@@ -76,9 +69,8 @@ func TestHeads(t *testing.T) {
 		}
 	}
 	var decoded map[string]any
-	if err := json.Unmarshal([]byte(w.get(t, "/heads.json?players=%3Cb%3E,x%5Cy,Steve").body), &decoded); err != nil || len(decoded) != 3 {
-		t.Errorf("%v, %v", decoded, err)
-	}
+	err := json.Unmarshal([]byte(w.get(t, "/heads.json?players=%3Cb%3E,x%5Cy,Steve").body), &decoded)
+	testenv.Check(t, err == nil && len(decoded) == 3, "%v, %v", decoded, err)
 }
 
 // A sprite has the pictures of its subjects in the asked order, and a default for those without a skin.
@@ -114,10 +106,8 @@ func TestSprite(t *testing.T) {
 		return got
 	}
 	got := check("/sprite/face.png?players=Steve,Alex,Nobody_1,Steve,Naked&size=24&columns=2", render.Flat, 24, 2, robot, slim, doll, robot, doll)
-	if cache, tags := got.header.Get("Cache-Control"), got.header.Get("Surrogate-Key"); cache != "public, max-age=5" ||
-		tags != "player-1 player-2 name-nobody_1 player-1 player-3 render-"+renderer.Revision() {
-		t.Errorf("%s, tags %s", cache, tags)
-	}
+	got.expect(t, "a sprite", http.StatusOK, "Cache-Control", "public, max-age=5",
+		"Surrogate-Key", "player-1 player-2 name-nobody_1 player-1 player-3 render-"+renderer.Revision())
 	check("/sprite/head.png?users=1,2,777&uuids="+steveUUID+"&size=61", render.Isometric, 64, 2, slim, doll, doll, robot)
 	check("/sprite/face?png&hashes="+w.robot.Hash.String()+","+strings.Repeat("0", 64)+","+w.cape.Hash.String(), render.Flat, 32, 2, robot, doll, doll)
 	exact := testenv.Must(png.Decode(strings.NewReader(w.get(t, "/sprite/face.png?players=Steve,Alex,Nobody_1&size=20&exact&columns=3").body)))(t)
@@ -136,9 +126,8 @@ func TestSprite(t *testing.T) {
 		testenv.Equal(t, w.get(t, path).header.Get("Cache-Control"), "public, max-age=5",
 			"Cache-Control of %s, as a skin may come to be", path)
 	}
-	if got := w.get(t, "/sprite/face?hashes="+w.robot.Hash.String()); got.header.Get("Cache-Control") != byTexture || got.header.Get("Content-Type") != "image/webp" {
-		t.Errorf("by hash: %s, %s; want a WebP picture for a day", got.header.Get("Cache-Control"), got.header.Get("Content-Type"))
-	}
+	w.get(t, "/sprite/face?hashes="+w.robot.Hash.String()).expect(t, "by hash", http.StatusOK,
+		"Cache-Control", byTexture, "Content-Type", "image/webp")
 }
 
 func rgba(of image.Image, x, y int) [4]uint32 {
@@ -165,9 +154,7 @@ func TestSpriteCaching(t *testing.T) {
 		if i == 1 {
 			testenv.Eventually(t, "the sprite is in its place", func() bool { return w.get(t, path).header.Get("Cache-Status") == want })
 		}
-		if got := w.get(t, path); got.header.Get("Cache-Status") != want || got.body != first.body {
-			t.Errorf("request %d: Cache-Status %s, %d bytes; want %s, %d bytes", i+2, got.header.Get("Cache-Status"), len(got.body), want, len(first.body))
-		}
+		w.get(t, path).expect(t, fmt.Sprint("request ", i+2), http.StatusOK, "Cache-Status", want, "body", first.body)
 	}
 	testenv.Equal(t, first.header.Get("Cache-Status"), "veneer; fwd=miss",
 		"the first request, which is not stored: Cache-Status")
@@ -177,9 +164,7 @@ func TestSpriteCaching(t *testing.T) {
 		"/sprite/face.webp?players=Steve,Alex&size=40", "/sprite/face.png?players=Steve,Alex", "/sprite/face.webp?players=Steve", "/sprite/face.webp?players=Steve,Naked",
 	} {
 		tag := w.get(t, other).header.Get("Etag")
-		if tags[tag] != "" {
-			t.Errorf("%s and %s have the ETag %s", other, tags[tag], tag)
-		}
+		testenv.Check(t, tags[tag] == "", "%s and %s have the ETag %s", other, tags[tag], tag)
 		tags[tag] = other
 	}
 
@@ -205,9 +190,7 @@ func TestBatchIsOneLookup(t *testing.T) {
 	list := strings.Join(names, ",")
 	lookUp := func(path string) [2]int64 {
 		lookups, keys := w.core.Lookups.Load(), w.core.Keys.Load()
-		if got := w.get(t, path); got.status != http.StatusOK {
-			t.Errorf("%s: %d %s", path, got.status, got.body)
-		}
+		w.get(t, path).expect(t, path, http.StatusOK)
 		return [2]int64{w.core.Lookups.Load() - lookups, w.core.Keys.Load() - keys}
 	}
 	testenv.Equal(t, lookUp("/heads.json?players="+list), [2]int64{1, edge.MaxBatch}, "look-ups and their keys")
@@ -234,9 +217,7 @@ func TestListForms(t *testing.T) {
 		"players=Steve&amp;users=1":                   `{"Steve":` + steve + `,"1":` + alex + `}`,
 		"Players=Steve&players[x]=Alex&players[1=Bob": `{"Steve":` + steve + `}`,
 	} {
-		if got := w.get(t, "/heads.json?"+query); got.status != http.StatusOK || got.body != want {
-			t.Errorf("%s: %d %s; want %s", query, got.status, got.body, want)
-		}
+		w.get(t, "/heads.json?"+query).expect(t, query, http.StatusOK, "body", want)
 	}
 	for path, want := range map[string]string{"/heads.json/?players=Steve": "/heads.json?players=Steve", "/sprite/face.png/?players=Steve": "/sprite/face.png?players=Steve"} {
 		testenv.Equal(t, w.get(t, path).body == w.get(t, want).body, true, "%s is answered as %s", path, want)
@@ -253,10 +234,8 @@ func TestBatchErrors(t *testing.T) {
 	w := openCompat(t)
 	f := func(path string, status int, field, message string) {
 		t.Helper()
-		got := w.get(t, path)
-		if want := fmt.Sprintf(`{"code":4,"message":%q,"errors":{%q:[%q]}}`, message, field, message); got.status != status || got.body != want || got.header.Get("Cache-Control") != "no-store" {
-			t.Errorf("%.80s: %d %s, %s; want %d %s", path, got.status, got.body, got.header.Get("Cache-Control"), status, want)
-		}
+		want := fmt.Sprintf(`{"code":4,"message":%q,"errors":{%q:[%q]}}`, message, field, message)
+		w.get(t, path).expect(t, path, status, "body", want, "Cache-Control", "no-store")
 	}
 	many := strings.Repeat("a,", edge.MaxBatch) + "a"
 	const none = "The parameter players must list the names of players, with commas between them."
@@ -297,9 +276,7 @@ func TestBatchFailures(t *testing.T) {
 		t.Errorf("with a missing file: %d, %d bytes, %v; want the default avatar for a second", broken.status, len(broken.body), broken.header)
 	}
 	w.core.SetUnavailable(true)
-	if got := w.get(t, path); got.status != http.StatusOK || got.body != whole.body {
-		t.Errorf("while core is unreachable: %d", got.status)
-	}
+	w.get(t, path).expect(t, "while core is unreachable", http.StatusOK, "body", whole.body)
 	testenv.Eventually(t, "unknown names are refused", func() bool {
 		return w.get(t, "/heads.json?players=Steve,Herobrine").status == http.StatusServiceUnavailable
 	})
@@ -317,13 +294,9 @@ func TestDefaults(t *testing.T) {
 	classic, slim := artwork.Default(), artwork.Default().WithSlimArms()
 	f := func(path string, sheet skin.Sheet, model skin.Type, cache, tags string) {
 		t.Helper()
-		got := w.get(t, path)
-		if want := drawn(t, sheet, render.View{Mode: render.Front, Type: model, Size: 64, Format: render.PNG}); got.status != http.StatusOK || got.body != want {
-			t.Errorf("%s: %d, %d bytes; want the default skin of the model %s", path, got.status, len(got.body), model)
-		}
-		testenv.Equal(t, got.header.Get("Cache-Control"), cache, "%s", path)
+		want := drawn(t, sheet, render.View{Mode: render.Front, Type: model, Size: 64, Format: render.PNG})
 		wantTags := strings.TrimSpace(tags + " render-" + renderer.Revision())
-		testenv.Equal(t, got.header.Get("Surrogate-Key"), wantTags, "%s", path)
+		w.get(t, path).expect(t, path, http.StatusOK, "body", want, "Cache-Control", cache, "Surrogate-Key", wantTags)
 	}
 	const aMinute = "public, max-age=60"
 	for _, value := range []string{"avatar", "classic", "AVATAR"} {
@@ -367,9 +340,6 @@ func TestDownload(t *testing.T) {
 		"/preview/12?download":                  "",
 		"/skin/Steve.png?download":              "",
 	} {
-		got := w.get(t, path)
-		if got.status != http.StatusOK || got.header.Get("Content-Disposition") != want {
-			t.Errorf("%s: %d, Content-Disposition %s; want %s", path, got.status, got.header.Get("Content-Disposition"), want)
-		}
+		w.get(t, path).expect(t, path, http.StatusOK, "Content-Disposition", want)
 	}
 }

@@ -23,10 +23,8 @@ func TestParametersInAnyCase(t *testing.T) {
 		drawn := w.backend.drawn.Load()
 		for _, other := range others {
 			for _, s := range []*testServer{w.testServer, {url: w.slowURL}} {
-				got := s.get(t, other)
-				if got.status != want.status || got.body != want.body || got.header.Get("Etag") != want.header.Get("Etag") || got.header.Get("Content-Type") != want.header.Get("Content-Type") {
-					t.Errorf("%s: %d %s %s; want the same as of %s", other, got.status, got.header.Get("Content-Type"), got.header.Get("Etag"), canonical)
-				}
+				s.get(t, other).expect(t, other, want.status,
+					"body", want.body, "Etag", want.header.Get("Etag"), "Content-Type", want.header.Get("Content-Type"))
 			}
 		}
 		testenv.Equal(t, w.backend.drawn.Load()-drawn, 0, "%s: pictures drawn for %q", canonical, others)

@@ -256,9 +256,7 @@ func TestCompatURLs(t *testing.T) {
 		"{name}", "Steve", "{uuid}", strings.ReplaceAll(steveUUID, "-", ""), "{hyphenated}", steveUUID, "{tid}", "11",
 		"{hash}", w.robot.Hash.String(), "{unknown}", "Nobody_1", "{none}", unknownUUID,
 	)
-	if len(compatURLs) < 120 {
-		t.Errorf("there are %d addresses; want 120", len(compatURLs))
-	}
+	testenv.Check(t, len(compatURLs) >= 120, "there are %d addresses; want 120", len(compatURLs))
 	lifetimes := map[string]string{byName: "a minute", byTexture: "a day", "public, max-age=60": "a minute"}
 	var page strings.Builder
 	page.WriteString("\n| used by | address | what comes back | pixels | kept for |\n|---|---|---|---|---|\n")
@@ -276,9 +274,7 @@ func TestCompatURLs(t *testing.T) {
 				"%s: %s differs from %s", address, name, equals)
 		}
 		lifetime := lifetimes[got.header.Get("Cache-Control")]
-		if lifetime == "" {
-			t.Errorf("%s: Cache-Control %s", address, got.header.Get("Cache-Control"))
-		}
+		testenv.Check(t, lifetime != "", "%s: Cache-Control %s", address, got.header.Get("Cache-Control"))
 		size, kind := row.size, "PNG"
 		if row.size == "WebP" {
 			size, kind = "256 × 256", "WebP"
@@ -294,9 +290,7 @@ func TestCompatURLs(t *testing.T) {
 	page.WriteString("\n")
 	configtest.Section(t, "../../docs/addresses.md", "addresses", page.String())
 	for _, route := range edge.CompatRoutes {
-		if !used[route.Prefix] {
-			t.Errorf("no address begins with %s", route.Prefix)
-		}
+		testenv.Check(t, used[route.Prefix], "no address begins with %s", route.Prefix)
 	}
 }
 

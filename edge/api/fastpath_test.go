@@ -21,9 +21,7 @@ func TestFastPath(t *testing.T) {
 		conn := dial(t, url, "")
 		return func(request string) reply {
 			got := conn.send(t, request).reply(t, http.MethodGet)
-			if got.id == "" {
-				t.Errorf("the answer to %q has no X-Request-ID", request)
-			}
+			testenv.Check(t, got.id != "", "the answer to %q has no X-Request-ID", request)
 			got.header.Del("Date")
 			got.id = ""
 			return got
@@ -32,9 +30,8 @@ func TestFastPath(t *testing.T) {
 	short, long := ask(w.url), ask(w.slowURL)
 	same := func(request string, want, got reply) {
 		t.Helper()
-		if diff := cmp.Diff(want, got, cmp.AllowUnexported(reply{})); diff != "" {
-			t.Errorf("%q is answered differently (-server +fast path):\n%s", request, diff)
-		}
+		diff := cmp.Diff(want, got, cmp.AllowUnexported(reply{}))
+		testenv.Check(t, diff == "", "%q is answered differently (-server +fast path):\n%s", request, diff)
 	}
 	f := func(target, fields string, wantStatus int, wantShort bool) {
 		t.Helper()
@@ -83,9 +80,7 @@ func TestFastPath(t *testing.T) {
 	} {
 		status := long("GET " + target + " HTTP/1.1\r\nHost: x\r\n\r\n").status
 		f(target, "", status, isShort)
-		if status < http.StatusBadRequest {
-			t.Errorf("%s: %d; want an error", target, status)
-		}
+		testenv.Check(t, status >= http.StatusBadRequest, "%s: %d; want an error", target, status)
 	}
 	f("/avatar/11?size=big", "", http.StatusUnprocessableEntity, false)
 	f("/avatar/player/%53teve", "", http.StatusOK, false)
@@ -117,7 +112,6 @@ func TestFastPath(t *testing.T) {
 		same(request, want, short(request))
 		return w.handled.Load() == before
 	})
-	if want.status != http.StatusServiceUnavailable || want.header.Get("Retry-After") != "1" {
-		t.Errorf("a player that is not cached, while core is unreachable: %v", want)
-	}
+	testenv.Check(t, want.status == http.StatusServiceUnavailable && want.header.Get("Retry-After") == "1",
+		"a player that is not cached, while core is unreachable: %v", want)
 }

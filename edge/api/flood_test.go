@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"net/http"
 	"testing"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // A client that does not read its pictures delays no other client: a response that waits to be
@@ -32,9 +34,7 @@ func TestSlowClientHoldsNoWorker(t *testing.T) {
 			stuck++
 		}
 	}
-	if drawn == asked {
-		t.Error("all pictures were written though the client has read none")
-	}
+	testenv.Check(t, drawn != asked, "all pictures were written though the client has read none")
 }
 
 // A network that makes names up is rejected, mostly on the fast path. All other networks are
@@ -56,9 +56,8 @@ func TestUnknownNamesOfOneNetwork(t *testing.T) {
 			t.Fatalf("a name that is made up: %d", status)
 		}
 	}
-	if handled := w.handled.Load() - before; handled > many/2 {
-		t.Errorf("%d of %d rejections did not take the fast path", handled, many)
-	}
+	handled := w.handled.Load() - before
+	testenv.Check(t, handled <= many/2, "%d of %d rejections did not take the fast path", handled, many)
 	for i, target := range []string{"/avatar/player/Steve", "/skin/Alex.png", "/avatar/player/nobody", "/avatar/uuid/00000000000000000000000000000000"} {
 		if status := dial(t, w.url, fmt.Sprintf("127.0.3.%d", i+1)).get(t, target).status; status != http.StatusOK && status != http.StatusNotFound {
 			t.Errorf("%s for another network: %d", target, status)

@@ -183,7 +183,5 @@ func TestHitsAllocateNothing(t *testing.T) { //nolint:paralleltest // counts all
 			}
 		}))
 	}
-	if least > 2*hits/64 {
-		t.Errorf("%d hits make %d allocations; want about %d", hits, least, hits/64)
-	}
+	testenv.Check(t, least <= 2*hits/64, "%d hits make %d allocations; want about %d", hits, least, hits/64)
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // BenchmarkHit serves hits on a connection in memory, so it measures the program without the
@@ -54,9 +55,7 @@ func BenchmarkHit(b *testing.B) {
 			if err := of.server.ServeConn(through); err != nil {
 				b.Fatal(err)
 			}
-			if through.wrong > 0 {
-				b.Errorf("%d answers are not 200", through.wrong)
-			}
+			testenv.Check(b, through.wrong == 0, "%d answers are not 200", through.wrong)
 		})
 	}
 }

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/edge/api"
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
@@ -267,9 +265,7 @@ func TestErrors(t *testing.T) {
 					want["Content-Security-Policy"] = []string{"default-src 'none'; frame-ancestors 'none'"}
 					want["Referrer-Policy"] = []string{"no-referrer"}
 				}
-				if got.header.Get("Cache-Status") == "" {
-					t.Error("there is no Cache-Status")
-				}
+				testenv.Check(t, got.header.Get("Cache-Status") != "", "there is no Cache-Status")
 				got.header.Del("Cache-Status")
 				sameHeader(t, got.header, want, group.tags, "header")
 			})
@@ -291,15 +287,10 @@ func (s *testServer) checkMethods(t *testing.T, paths ...string) {
 	for _, path := range paths {
 		for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "PURGE"} {
 			got := s.do(t, method, path, nil, "")
-			isCacheable := got.header.Get("Cache-Control") != "no-store"
-			if got.status != http.StatusMethodNotAllowed || got.header.Get("Allow") != allowed || isCacheable {
-				t.Errorf("%s %s: %d, header %v; want 405", method, path, got.status, got.header)
-			}
+			got.expect(t, method+" "+path, http.StatusMethodNotAllowed, "Allow", allowed, "Cache-Control", "no-store")
 		}
-		got := s.do(t, http.MethodOptions, path, nil, "")
-		if got.status != http.StatusNoContent || got.header.Get("Access-Control-Allow-Methods") != allowed {
-			t.Errorf("OPTIONS %s: %d, header %v; want 204", path, got.status, got.header)
-		}
+		s.do(t, http.MethodOptions, path, nil, "").expect(t, "OPTIONS "+path, http.StatusNoContent,
+			"Access-Control-Allow-Methods", allowed)
 	}
 }
 
@@ -311,18 +302,12 @@ func TestMethods(t *testing.T) {
 		get.header.Del("Date")
 		head.header.Del("Date")
 		get.header.Set("Cache-Status", head.header.Get("Cache-Status"))
-		if head.body != "" || head.status != get.status {
-			t.Errorf("HEAD %s: %d with %q; want %d without a body", path, head.status, head.body, get.status)
-		}
-		if diff := cmp.Diff(get.header, head.header); diff != "" {
-			t.Errorf("header of HEAD %s (-GET +HEAD):\n%s", path, diff)
-		}
+		head.expect(t, "HEAD "+path, get.status, "body", "")
+		cmptest.Same(t, head.header, get.header, "header of HEAD %s", path)
 	}
 
 	options := w.do(t, http.MethodOptions, "/avatar/player/Steve", nil, "")
-	if options.status != http.StatusNoContent || options.body != "" {
-		t.Errorf("OPTIONS: %d %q; want 204", options.status, options.body)
-	}
+	options.expect(t, "OPTIONS", http.StatusNoContent, "body", "")
 	sameHeader(t, options.header, http.Header{
 		"Access-Control-Allow-Headers": {"*"},
 		"Access-Control-Allow-Methods": {"GET, HEAD, OPTIONS"},
@@ -352,20 +337,15 @@ func TestNotModified(t *testing.T) {
 		{etag}, {"*"}, {"W/" + etag}, {`"other", ` + etag}, {`"other"`, `W/"another",` + etag}, {` "x" ,W/` + etag + ` `}, {`"a,b",,` + etag},
 	} {
 		got := other.do(t, http.MethodGet, path, http.Header{"If-None-Match": ask}, "")
-		if got.status != http.StatusNotModified || got.body != "" {
-			t.Errorf("If-None-Match: %q: %d with %d bytes; want 304", ask, got.status, len(got.body))
-		}
+		got.expect(t, fmt.Sprintf("If-None-Match: %q", ask), http.StatusNotModified, "body", "")
 		status := got.header.Get("Cache-Status")
-		if status != "veneer; hit" && status != "veneer; fwd=miss; stored" {
-			t.Errorf("Cache-Status: %s", status)
-		}
+		testenv.Check(t, status == "veneer; hit" || status == "veneer; fwd=miss; stored", "Cache-Status: %s", status)
 		got.header.Del("Cache-Status")
 		tags := "player-1 texture-11 render-" + renderer.Revision()
 		sameHeader(t, got.header, http.Header{"Cache-Control": {byName}, "Etag": {etag}}, tags, "header of 304")
 	}
-	if fetched, drawn := other.backend.fetched.Load(), other.backend.drawn.Load(); fetched != 0 || drawn != 0 {
-		t.Errorf("for 304 %d files were fetched and %d pictures drawn; want none", fetched, drawn)
-	}
+	testenv.Equal(t, other.backend.fetched.Load(), 0, "files fetched for 304")
+	testenv.Equal(t, other.backend.drawn.Load(), 0, "pictures drawn for 304")
 	// A 412 is not to be cached.
 	for ask, want := range map[string]int{etag: 200, "*": 200, `"other", ` + etag: 200, `"other"`: 412, "W/" + etag: 412} {
 		got := w.do(t, http.MethodGet, path, http.Header{"If-Match": {ask}}, "")
@@ -401,9 +381,8 @@ func TestChangeIsSeenAtOnce(t *testing.T) {
 	before := w.get(t, path)
 	w.set(t, map[edgeproto.Key]edgeproto.Mapping{"name:steve": {Player: &edgeproto.Player{PID: 1, Name: "Steve", Skin: w.slim}}})
 	after := w.do(t, http.MethodGet, path, http.Header{"If-None-Match": {before.header.Get("Etag")}}, "")
-	if want := drawn(t, artwork.Ranger(), render.View{Type: skin.Slim, Size: 96}); after.status != http.StatusOK || after.body != want {
-		t.Errorf("after the change: %d; want 200 and the other skin", after.status)
-	}
+	after.expect(t, "after the change", http.StatusOK,
+		"body", drawn(t, artwork.Ranger(), render.View{Type: skin.Slim, Size: 96}))
 
 	const newcomer = "/avatar/player/Newcomer?png"
 	testenv.Equal(t, w.get(t, newcomer).status, http.StatusNotFound, "%s", newcomer)
@@ -424,9 +403,8 @@ func TestChangeWhileRenderingIsServed(t *testing.T) {
 	w.set(t, map[edgeproto.Key]edgeproto.Mapping{"name:steve": {Player: &edgeproto.Player{PID: 1, Name: "Steve", Skin: w.slim}}})
 	close(finish)
 	got := <-asked
-	if want := drawn(t, artwork.Ranger(), render.View{Type: skin.Slim, Size: 96}); got.status != http.StatusOK || got.body != want {
-		t.Errorf("%d, %d bytes; want 200 and the skin that is worn since", got.status, len(got.body))
-	}
+	got.expect(t, "the skin that is worn since", http.StatusOK,
+		"body", drawn(t, artwork.Ranger(), render.View{Type: skin.Slim, Size: 96}))
 	testenv.Contains(t, got.header.Get("Surrogate-Key"), "texture-12", "Surrogate-Key, of the new texture")
 }
 
@@ -439,9 +417,8 @@ func TestTagsAndSharedAge(t *testing.T) {
 			s.api.SMaxage = time.Hour
 		})
 		got := w.get(t, "/avatar/user/1").header
-		if (got.Get("Surrogate-Key") != "") != wantSurrogate || (got.Get("Cache-Tag") != "") != wantCache {
-			t.Errorf("%s: Surrogate-Key %q, Cache-Tag %q", tags, got.Get("Surrogate-Key"), got.Get("Cache-Tag"))
-		}
+		testenv.Check(t, (got.Get("Surrogate-Key") != "") == wantSurrogate && (got.Get("Cache-Tag") != "") == wantCache,
+			"%s: Surrogate-Key %q, Cache-Tag %q", tags, got.Get("Surrogate-Key"), got.Get("Cache-Tag"))
 		const want = "public, max-age=60, s-maxage=3600, stale-while-revalidate=600, stale-if-error=86400"
 		testenv.Equal(t, got.Get("Cache-Control"), want, "Cache-Control")
 		testenv.Equal(t, w.get(t, "/avatar/11").header.Get("Cache-Control"), byTexture, "Cache-Control by tid")
@@ -450,9 +427,8 @@ func TestTagsAndSharedAge(t *testing.T) {
 	f("surrogate-key", true, false)
 	f("cache-tag", false, true)
 	f("both", true, true)
-	if err := new(api.Tags).UnmarshalText([]byte("all")); err == nil {
-		t.Error("UnmarshalText accepts all")
-	}
+	err := new(api.Tags).UnmarshalText([]byte("all"))
+	testenv.Check(t, err != nil, "UnmarshalText accepts all")
 }
 
 // TestOddRequests sends requests that no client library sends.
@@ -463,12 +439,10 @@ func TestOddRequests(t *testing.T) {
 		t.Helper()
 		answer, err := io.ReadAll(dial(t, w.url, "").send(t, line+"\r\nHost: x\r\nConnection: close\r\n\r\n"))
 		testenv.Do(t, err)
-		if !bytes.HasPrefix(answer, fmt.Appendf(nil, "HTTP/1.1 %d ", want)) {
-			t.Errorf("%q: %q; want %d", line, answer[:min(len(answer), 40)], want)
-		}
-		if bytes.Contains(answer, []byte("\nSet-Cookie:")) {
-			t.Errorf("%q: a header was injected: %q", line, answer)
-		}
+		testenv.Check(t, bytes.HasPrefix(answer, fmt.Appendf(nil, "HTTP/1.1 %d ", want)),
+			"%q: %q; want %d", line, answer[:min(len(answer), 40)], want)
+		testenv.Check(t, !bytes.Contains(answer, []byte("\nSet-Cookie:")),
+			"%q: a header was injected: %q", line, answer)
 	}
 	f("GET /avatar/11 HTTP/1.1", 200)
 	f("GET /avatar/%31%31 HTTP/1.1", 200)

@@ -53,9 +53,8 @@ func BenchmarkInstructionsPerHit(b *testing.B) {
 		least = min(least, (end-start)/(many-few))
 	}
 	b.ReportMetric(float64(least), "instructions/op")
-	if least > highest || least < lowest {
-		b.Errorf("a hit takes %d instructions; instructionsPerHit is %d", least, instructionsPerHit)
-	}
+	testenv.Check(b, least <= highest && least >= lowest,
+		"a hit takes %d instructions; instructionsPerHit is %d", least, instructionsPerHit)
 }
 
 // TestServeHits is run by BenchmarkInstructionsPerHit, in a process of its own.

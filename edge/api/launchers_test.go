@@ -27,9 +27,8 @@ func isLauncherError(t *testing.T, what string, status int, body string, wantSta
 		t.Errorf("%s: %d %q: %v", what, status, body, err)
 		return
 	}
-	if status != wantStatus || len(got) != 2 || got["error"] != wantName || got["errorMessage"] == "" {
-		t.Errorf("%s: %d %s; want %d %s", what, status, body, wantStatus, wantName)
-	}
+	testenv.Check(t, status == wantStatus && len(got) == 2 && got["error"] == wantName && got["errorMessage"] != "",
+		"%s: %d %s; want %d %s", what, status, body, wantStatus, wantName)
 }
 
 // Launchers and game servers get errors of their own form from the edge, too.
@@ -51,9 +50,7 @@ func TestErrorsForLaunchers(t *testing.T) {
 		f(away, http.MethodGet, hasJoined, 503, unavailable)
 	}
 	f(away, http.MethodPost, yggproto.Root+"/x/../authserver/authenticate", 404, "Not Found")
-	if got := away.get(t, "/api/yggdrasilx"); !strings.HasPrefix(got.body, `{"code":9,`) {
-		t.Errorf("an error of the site's own API: %s", got.body)
-	}
+	testenv.Contains(t, away.get(t, "/api/yggdrasilx").body, `{"code":9,`, "an error of the site's own API")
 	f(open(t), http.MethodPost, authenticate, 404, "Not Found")
 
 	held := make(chan struct{})
@@ -94,13 +91,10 @@ func TestGameServersAreUnlimited(t *testing.T) {
 	}
 	for range 5 {
 		for _, path := range paths {
-			if got := s.get(t, path); got.status != http.StatusOK {
-				t.Errorf("%s: %d %s", path, got.status, got.body)
-			}
+			s.get(t, path).expect(t, path, http.StatusOK)
 		}
-		if got := s.do(t, http.MethodPost, yggproto.Root+"/api/profiles/minecraft", nil, "[]"); got.status != http.StatusOK {
-			t.Errorf("names: %d %s", got.status, got.body)
-		}
+		got := s.do(t, http.MethodPost, yggproto.Root+"/api/profiles/minecraft", nil, "[]")
+		testenv.Check(t, got.status == http.StatusOK, "names: %d %s", got.status, got.body)
 	}
 	testenv.Equal(t, asked.Load(), int64(5*(len(paths)+1)), "requests that were forwarded")
 
@@ -108,12 +102,8 @@ func TestGameServersAreUnlimited(t *testing.T) {
 		"the first request of a launcher")
 	got := s.do(t, http.MethodPost, authenticate, nil, "{}")
 	isLauncherError(t, authenticate, got.status, got.body, 403, yggproto.ForbiddenOperation)
-	if got.header.Get("Retry-After") != "1" {
-		t.Errorf("the header is %v", got.header)
-	}
+	testenv.Check(t, got.header.Get("Retry-After") == "1", "the header is %v", got.header)
 	got = s.do(t, http.MethodPost, joinServer, nil, "{}")
 	isLauncherError(t, joinServer, got.status, got.body, 429, "Too Many Requests")
-	if got := s.get(t, "/api/user"); got.status != 429 || !strings.HasPrefix(got.body, `{"code":8,`) {
-		t.Errorf("a request at the site's own API: %d %s", got.status, got.body)
-	}
+	s.get(t, "/api/user").expect(t, "a request at the site's own API", 429, "code", "8")
 }

@@ -43,9 +43,7 @@ func TestColdPictureIsRenderedOnce(t *testing.T) {
 					return
 				}
 				_ = response.Body.Close()
-				if response.StatusCode != http.StatusOK {
-					t.Errorf("%s; want 200", response.Status)
-				}
+				testenv.Check(t, response.StatusCode == http.StatusOK, "%s; want 200", response.Status)
 			})
 		})
 	}
@@ -53,15 +51,13 @@ func TestColdPictureIsRenderedOnce(t *testing.T) {
 	testenv.Eventually(t, "the picture is being drawn", func() bool { return w.backend.drawn.Load() > 0 })
 	close(release)
 	done.Wait()
-	if fetched, drawn := w.backend.fetched.Load(), w.backend.drawn.Load(); fetched != 1 || drawn != 1 {
-		t.Errorf("%d files fetched, %d pictures drawn; want 1 each", fetched, drawn)
-	}
+	testenv.Equal(t, w.backend.fetched.Load(), 1, "files were fetched")
+	testenv.Equal(t, w.backend.drawn.Load(), 1, "pictures were drawn")
 	// A mapping that no heartbeat has confirmed for a second is looked up again, and on a busy
 	// machine heartbeats may be that late.
 	const most = clients / 10
-	if lookups := w.core.Lookups.Load() - lookups; lookups > most {
-		t.Errorf("%d look-ups; want at most %d", lookups, most)
-	}
+	lookups = w.core.Lookups.Load() - lookups
+	testenv.Check(t, lookups <= most, "%d look-ups; want at most %d", lookups, most)
 }
 
 func TestClientDisconnectKeepsRender(t *testing.T) {
@@ -89,12 +85,9 @@ func TestTooManyPicturesAtOnce(t *testing.T) {
 	go func() { first <- w.get(t, "/avatar/11") }()
 	testenv.Eventually(t, "the picture is being drawn", func() bool { return w.backend.drawn.Load() == 1 })
 	got := w.get(t, "/avatar/12")
-	if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" || !strings.HasPrefix(got.body, `{"code":9,`) || got.header.Get("Cache-Control") != "no-store" {
-		t.Errorf("%d %s, Retry-After %q, Cache-Control %q; want 503, code 9", got.status, got.body, got.header.Get("Retry-After"), got.header.Get("Cache-Control"))
-	}
-	if got.header.Get("Etag") != "" || got.header.Get("Surrogate-Key") != "" || got.header.Get("Cache-Status") != "veneer; detail=unavailable" {
-		t.Errorf("an error has the header of a picture: %v", got.header)
-	}
+	got.expect(t, "a picture too many", http.StatusServiceUnavailable,
+		"Retry-After", "1", "code", "9", "Cache-Control", "no-store",
+		"Etag", "", "Surrogate-Key", "", "Cache-Status", "veneer; detail=unavailable")
 	close(release)
 	testenv.Equal(t, (<-first).status, http.StatusOK, "the first")
 	testenv.Equal(t, w.get(t, "/avatar/12").status, http.StatusOK, "the second, tried again")
@@ -138,12 +131,8 @@ func TestMissingFile(t *testing.T) {
 	w := openSeeded(t)
 	w.remove(t, w.robot.Hash)
 	got := w.get(t, "/avatar/11")
-	if got.status != http.StatusNotFound || got.header.Get("Cache-Control") != "no-store" || !strings.HasPrefix(got.body, `{"code":3,`) {
-		t.Errorf("%d %s, Cache-Control %q; want 404, no-store", got.status, got.body, got.header.Get("Cache-Control"))
-	}
-	if got.header.Get("Etag") != "" || got.header.Get("Surrogate-Key") != "" {
-		t.Errorf("a missing file has the header of a picture: %v", got.header)
-	}
+	got.expect(t, "a missing file", http.StatusNotFound, "Cache-Control", "no-store", "code", "3",
+		"Etag", "", "Surrogate-Key", "")
 
 	// Without its marker, the object store is unavailable, and no file counts as missing.
 	w.remove(t, w.slim.Hash)
@@ -172,9 +161,7 @@ func TestCoreAway(t *testing.T) {
 		got = w.get(t, path)
 		return got.header.Get("Cache-Status") != "veneer; hit"
 	})
-	if got.status != http.StatusOK || got.header.Get("Cache-Status") != "veneer; hit; detail=stale" || got.body != before.body {
-		t.Errorf("a cached player: %d, Cache-Status %q; want 200, a stale hit", got.status, got.header.Get("Cache-Status"))
-	}
+	got.expect(t, "a cached player", http.StatusOK, "Cache-Status", "veneer; hit; detail=stale", "body", before.body)
 	// A CDN may have been purged because of a change that has not arrived here.
 	testenv.Equal(t, got.header.Get("Cache-Control"), "public, max-age=1", "a cached player: Cache-Control")
 	// A file never changes, but the texture may have been deleted.
@@ -182,15 +169,11 @@ func TestCoreAway(t *testing.T) {
 		got = w.get(t, file)
 		return got.header.Get("Cache-Status") != "veneer; hit"
 	})
-	if got.status != http.StatusOK || got.header.Get("Cache-Control") != "public, max-age=1" {
-		t.Errorf("a cached file: %d, Cache-Control %q; want a max-age of 1", got.status, got.header.Get("Cache-Control"))
-	}
+	got.expect(t, "a cached file", http.StatusOK, "Cache-Control", "public, max-age=1")
 	for _, path := range []string{"/avatar/player/Alex", "/avatar/user/2", "/avatar/user/777"} {
 		got := w.get(t, path)
-		if got.status != http.StatusServiceUnavailable || got.header.Get("Retry-After") != "1" || !strings.HasPrefix(got.body, `{"code":9,`) || got.header.Get("Cache-Control") != "no-store" {
-			t.Errorf("%s, which is not cached: %d %s; want 503, code 9", path, got.status, got.body)
-		}
-		testenv.Equal(t, got.header.Get("Cache-Status"), "veneer; detail=unavailable", "%s: Cache-Status", path)
+		got.expect(t, path, http.StatusServiceUnavailable,
+			"Retry-After", "1", "code", "9", "Cache-Control", "no-store", "Cache-Status", "veneer; detail=unavailable")
 	}
 	w.core.SetUnavailable(false)
 	testenv.Eventually(t, "the edge receives heartbeats again", func() bool { return w.get(t, path).header.Get("Cache-Status") == "veneer; hit" })

@@ -10,10 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // changed is when the player of openDated last changed.
@@ -81,13 +80,11 @@ func TestLastModified(t *testing.T) {
 						}
 					case http.StatusNotModified:
 						for _, field := range []string{"Etag", "Cache-Control", "Surrogate-Key", "Last-Modified"} {
-							if diff := cmp.Diff(first.header[field], got.header[field]); diff != "" {
-								t.Errorf("%s %s, %s: 304 with another %s (-200 +304):\n%s", method, path, name, field, diff)
-							}
+							cmptest.Same(t, got.header[field], first.header[field],
+								"%s %s, %s: the %s of a 304", method, path, name, field)
 						}
-						if got.body != "" || got.header.Get("Content-Type") != "" {
-							t.Errorf("%s %s, %s: 304 with a body, or %v", method, path, name, got.header)
-						}
+						testenv.Check(t, got.body == "" && got.header.Get("Content-Type") == "",
+							"%s %s, %s: 304 with a body, or %v", method, path, name, got.header)
 					}
 				}
 			}
@@ -140,10 +137,7 @@ func TestNoLastModified(t *testing.T) {
 		since := time.Now().UTC().Format(http.TimeFormat)
 		for _, s := range []*testServer{w.testServer, {url: w.slowURL}} {
 			for _, fields := range []http.Header{{}, {"If-Modified-Since": {since}}, {"If-Unmodified-Since": {"Thu, 01 Jan 1970 00:00:00 GMT"}}} {
-				got := s.do(t, http.MethodGet, path, fields, "")
-				if got.status != http.StatusOK || got.header.Get("Last-Modified") != "" {
-					t.Errorf("%s, %s, %v: %d, last modified %q; want 200 and no date", path, why, fields, got.status, got.header.Get("Last-Modified"))
-				}
+				s.do(t, http.MethodGet, path, fields, "").expect(t, path+", "+why, http.StatusOK, "Last-Modified", "")
 			}
 		}
 	}

@@ -41,9 +41,8 @@ func customSkinLoader(t *testing.T, s *testServer, root, name string, models ...
 		}
 	}
 	if profile.PlayerName != "" { // UniSkinAPI
-		if profile.LastUpdate == nil || profile.ModelPreference == nil {
-			t.Errorf("%s: the mod fails without last_update and model_preference", got.body)
-		}
+		testenv.Check(t, profile.LastUpdate != nil && profile.ModelPreference != nil,
+			"%s: the mod fails without last_update and model_preference", got.body)
 		keys = profile.ModelPreference
 	}
 	for _, key := range keys {
@@ -146,9 +145,8 @@ func TestNoContent(t *testing.T) {
 				for name, s := range map[string]*testServer{"fast path": w.testServer, "server": {url: w.slowURL}} {
 					s.do(t, method, path, nil, "") // from now on the mapping is cached
 					got := s.do(t, method, path, http.Header{"If-None-Match": {"*"}}, "")
-					if got.status != http.StatusNoContent || got.body != "" {
-						t.Errorf("%s %s on the %s: %d %q; want 204", method, path, name, got.status, got.body)
-					}
+					testenv.Check(t, got.status == http.StatusNoContent && got.body == "",
+						"%s %s on the %s: %d %q; want 204", method, path, name, got.status, got.body)
 					want := http.Header{"Cache-Control": {"public, max-age=60"}, "Cache-Status": {"veneer; hit"}}
 					sameHeader(t, got.header, want, tags, "header of %s %s on the %s", method, path, name)
 				}
@@ -168,9 +166,7 @@ func TestNoContent(t *testing.T) {
 	}
 	// A file that the object store lacks is no player without a skin.
 	w.remove(t, w.slim.Hash)
-	if got := w.get(t, "/skin/Alex.png"); got.status != http.StatusNotFound || got.header.Get("Cache-Control") != "no-store" {
-		t.Errorf("a skin without a file: %d, Cache-Control %q; want 404, no-store", got.status, got.header.Get("Cache-Control"))
-	}
+	w.get(t, "/skin/Alex.png").expect(t, "a skin without a file", http.StatusNotFound, "Cache-Control", "no-store")
 	// While core is unreachable, the response is kept for a second only.
 	w.core.SetUnavailable(true)
 	testenv.Eventually(t, "core is found to be unreachable", func() bool {

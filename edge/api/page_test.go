@@ -56,16 +56,14 @@ func TestPages(t *testing.T) {
 			f(path, "*/*", 404, data, `{"code":3,`, notFound, "Accept")
 		}
 		// The path of a picture that does not exist is known, so this is JSON.
-		if got := w.do(t, http.MethodGet, "/avatar/99", http.Header{"Accept": {browser}}, ""); got.status != 404 || got.header.Get("Content-Type") != data || got.header.Get("Vary") != "" {
-			t.Errorf("/avatar/99: %d, header %v", got.status, got.header)
-		}
+		w.do(t, http.MethodGet, "/avatar/99", http.Header{"Accept": {browser}}, "").expect(t, "/avatar/99", 404,
+			"Content-Type", data, "Vary", "")
 
 		w.checkMethods(t, "/", "/robots.txt")
 		if !passes {
 			f("/console/", browser, 404, page, `<a href="/">Start page</a>`, notFound, "Accept")
-			if got := w.do(t, http.MethodGet, "/api/nothing", http.Header{"Accept": {browser}}, ""); got.status != 404 || got.header.Get("Content-Type") != data {
-				t.Errorf("/api/nothing: %d, header %v", got.status, got.header)
-			}
+			w.do(t, http.MethodGet, "/api/nothing", http.Header{"Accept": {browser}}, "").expect(t, "/api/nothing", 404,
+				"Content-Type", data)
 		}
 	}
 }
@@ -109,20 +107,16 @@ func TestStartPage(t *testing.T) {
 		addresses := submatches(address, page)
 		for _, view := range edge.Views {
 			for _, route := range view.Routes {
-				if pattern := view.Pattern(route); !slices.Contains(addresses, pattern) {
-					t.Errorf("the page lacks %s", pattern)
-				}
+				pattern := view.Pattern(route)
+				testenv.Check(t, slices.Contains(addresses, pattern), "the page lacks %s", pattern)
 			}
 		}
 		for _, parameter := range edge.Parameters {
-			if want := `<dt id="` + parameter.Name + `"><code>` + parameter.Name + `</code></dt>`; !strings.Contains(page, want) {
-				t.Errorf("the page lacks %s", want)
-			}
+			want := `<dt id="` + parameter.Name + `"><code>` + parameter.Name + `</code></dt>`
+			testenv.Check(t, strings.Contains(page, want), "the page lacks %s", want)
 		}
 		for _, name := range submatches(anchor, page) {
-			if !strings.Contains(page, ` id="`+name+`"`) {
-				t.Errorf("a link leads to %s, which is not there", name)
-			}
+			testenv.Check(t, strings.Contains(page, ` id="`+name+`"`), "a link leads to %s, which is not there", name)
 		}
 		_, services, _ := strings.Cut(page, `id="services"`)
 		testenv.Equal(t, services != "", hasCompatRoutes,
@@ -138,16 +132,12 @@ func TestStartPage(t *testing.T) {
 		}
 
 		images := submatches(exampleImage, page)
-		if len(images) < 10 {
-			t.Errorf("the page has the examples %q; want ten or more", images)
-		}
+		testenv.Check(t, len(images) >= 10, "the page has the examples %q; want ten or more", images)
 		for _, path := range images {
 			if got := w.get(t, path); !strings.Contains(path, "/player/%C3%89lan") || got.status != http.StatusOK || got.header.Get("Content-Type") != "image/webp" {
 				t.Errorf("the example %s: %d, %s", path, got.status, got.header.Get("Content-Type"))
 			}
-			if !slices.Contains(addresses, path) {
-				t.Errorf("the page lacks the address %s of an example", path)
-			}
+			testenv.Check(t, slices.Contains(addresses, path), "the page lacks the address %s of an example", path)
 		}
 	}
 }
@@ -165,9 +155,8 @@ func TestStartPageHeaders(t *testing.T) {
 		"; script-src " + httpserver.SourceHash(inlineScript.FindStringSubmatch(got.body)[1]) + "; img-src 'self' data:; " +
 		"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 	testenv.Equal(t, got.header.Get("Content-Security-Policy"), want, "the policy")
-	if !strings.Contains(got.body, `<img src="/face/user/0"`) {
-		t.Error("without a player in the settings the page does not show the default skin")
-	}
+	testenv.Check(t, strings.Contains(got.body, `<img src="/face/user/0"`),
+		"without a player in the settings the page does not show the default skin")
 	for _, coding := range []string{"", "gzip", "br"} {
 		header := http.Header{"Accept-Encoding": {coding}}
 		first := w.do(t, http.MethodGet, "/", header, "")

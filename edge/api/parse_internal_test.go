@@ -10,6 +10,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Whatever an address is, the parsed request can be drawn and has a short key. An address that is wrong has a fault
@@ -78,9 +79,7 @@ func TestParsedRequestsAreValid(t *testing.T) {
 			}
 		}
 	}
-	if valid < 10_000 {
-		t.Errorf("only %d addresses are valid", valid)
-	}
+	testenv.Check(t, valid >= 10_000, "only %d addresses are valid", valid)
 }
 
 const steveTestUUID = "069a79f4-44e9-4726-a5be-fca90e38aaf5"
@@ -117,7 +116,5 @@ func TestParsedListsAreValid(t *testing.T) {
 			}
 		}
 	}
-	if valid < 1000 {
-		t.Errorf("only %d lists are valid", valid)
-	}
+	testenv.Check(t, valid >= 1000, "only %d lists are valid", valid)
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -200,6 +201,23 @@ type reply struct {
 	header http.Header
 	body   string
 	id     string // X-Request-ID, which is not in header
+}
+
+// expect checks the status of a response, and fields of its header by their names and values. The field body is the
+// whole body, and code the code of an error.
+func (r reply) expect(tb testing.TB, what string, status int, fields ...string) {
+	tb.Helper()
+	testenv.Check(tb, r.status == status, "%s: %d %.200q; want %d", what, r.status, r.body, status)
+	for field := range slices.Chunk(fields, 2) {
+		got := r.header.Get(field[0])
+		switch field[0] {
+		case "body":
+			got = r.body
+		case "code":
+			got, _, _ = strings.Cut(strings.TrimPrefix(r.body, `{"code":`), ",")
+		}
+		testenv.Check(tb, got == field[1], "%s: the %s is %.200q; want %.200q", what, field[0], got, field[1])
+	}
 }
 
 func (s *testServer) do(tb testing.TB, method, path string, header http.Header, body string) reply {

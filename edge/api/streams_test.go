@@ -13,6 +13,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/api"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // streams is how many streams each test sends.
@@ -70,9 +71,7 @@ func sameOnFastPath(t *testing.T, w *testServer, s httpservertest.Stream) {
 	t.Helper()
 	exchange := func(url string) []httpservertest.StreamResponse {
 		responses, err := httpservertest.Exchange(t.Context(), addressOf(url), s)
-		if err != nil {
-			t.Errorf("%s: %v\n%s", url, err, s)
-		}
+		testenv.Check(t, err == nil, "%s: %v\n%s", url, err, s)
 		for i, response := range responses {
 			delete(response.Header, "Cache-Status")
 			if response.Status == fasthttp.StatusBadRequest {
@@ -87,9 +86,8 @@ func sameOnFastPath(t *testing.T, w *testServer, s httpservertest.Stream) {
 		}
 		return responses
 	}
-	if diff := cmp.Diff(exchange(w.slowURL), exchange(w.url)); diff != "" {
-		t.Errorf("answered differently (-server +fast path):\n%s%s", s, diff)
-	}
+	diff := cmp.Diff(exchange(w.slowURL), exchange(w.url))
+	testenv.Check(t, diff == "", "answered differently (-server +fast path):\n%s%s", s, diff)
 }
 
 // Streams of valid and invalid requests get the same responses with and without the fast path,
@@ -104,9 +102,8 @@ func TestStreamsOnTheFastPath(t *testing.T) {
 			return
 		}
 	}
-	if handled := w.handled.Load(); handled == 0 {
-		t.Error("no request was left to the server")
-	}
+	handled := w.handled.Load()
+	testenv.Check(t, handled != 0, "no request was left to the server")
 }
 
 func FuzzStreamsOnTheFastPath(f *testing.F) {
@@ -166,9 +163,7 @@ func compareForwarded(t *testing.T, upstream, edge string, s httpservertest.Stre
 	t.Helper()
 	exchange := func(url string) []httpservertest.StreamResponse {
 		responses, err := httpservertest.Exchange(t.Context(), addressOf(url), s)
-		if err != nil {
-			t.Errorf("%s: %v\n%s", url, err, s)
-		}
+		testenv.Check(t, err == nil, "%s: %v\n%s", url, err, s)
 		return responses
 	}
 	direct, through := exchange(upstream), exchange(edge)
@@ -185,9 +180,8 @@ func compareForwarded(t *testing.T, upstream, edge string, s httpservertest.Stre
 			through[i] = direct[i]
 		}
 	}
-	if diff := cmp.Diff(direct, through); diff != "" {
-		t.Errorf("answered differently (-upstream +edge):\n%s%s", s, diff)
-	}
+	diff := cmp.Diff(direct, through)
+	testenv.Check(t, diff == "", "answered differently (-upstream +edge):\n%s%s", s, diff)
 	return passed
 }
 
@@ -203,9 +197,7 @@ func TestStreamsForwarded(t *testing.T) {
 			return
 		}
 	}
-	if passed < streams/2 {
-		t.Errorf("of %d streams only %d requests were forwarded", streams, passed)
-	}
+	testenv.Check(t, passed >= streams/2, "of %d streams only %d requests were forwarded", streams, passed)
 }
 
 func FuzzStreamsForwarded(f *testing.F) {

@@ -95,9 +95,7 @@ func TestForwardedUnchanged(t *testing.T) {
 			"Authorization": {"Bearer token"}, "Content-Type": {"application/x-test"}, "X-Twice": {"1", "2"}, "Cookie": {"c=d"},
 			"X-Forwarded-For": {"127.0.0.1"}, "X-Forwarded-Host": {strings.TrimPrefix(s.url, "http://")}, "X-Request-Id": {"r-1"}, "User-Agent": {"test"}, "If-None-Match": {"*"},
 		}, "forwarded header of %s", method)
-		if got.status != http.StatusTeapot || got.body != "short and stout" {
-			t.Errorf("answer of %s: %d %q", method, got.status, got.body)
-		}
+		got.expect(t, method, http.StatusTeapot, "body", "short and stout")
 		got.header.Del("Date")
 		cmptest.Same(t, got.header, http.Header{
 			"Set-Cookie": {"a=1", "b=2"}, "X-Twice": {"one", "two"}, "Access-Control-Allow-Origin": {"https://site.example"},
@@ -107,12 +105,9 @@ func TestForwardedUnchanged(t *testing.T) {
 		testenv.Equal(t, got.id, "r-1", "the id of the answer of %s", method)
 	}
 	s.do(t, http.MethodPost, "/api/auth/logout", nil, "")
-	if p := <-seen; p.header.Values("Content-Type") != nil {
-		t.Errorf("a Content-Type was made up: %v", p.header)
-	}
-	if s.backend.fetched.Load() != 0 {
-		t.Error("an API request fetched a picture")
-	}
+	p := <-seen
+	testenv.Check(t, p.header.Values("Content-Type") == nil, "a Content-Type was made up: %v", p.header)
+	testenv.Check(t, s.backend.fetched.Load() == 0, "an API request fetched a picture")
 }
 
 func TestForwardedResponses(t *testing.T) {
@@ -136,30 +131,17 @@ func TestForwardedResponses(t *testing.T) {
 			w.WriteHeader(http.StatusNotFound)
 		}
 	})
-	if got := s.get(t, "/api/none"); got.status != http.StatusNoContent || got.body != "" || got.header.Get("Content-Type") != "" {
-		t.Errorf("204: %+v", got)
-	}
-	if got := s.do(t, http.MethodHead, "/api/head", nil, ""); got.status != http.StatusOK || got.body != "" || got.header.Get("Content-Length") != "1234" {
-		t.Errorf("HEAD: %+v", got)
-	}
-	if got := s.get(t, "/api/chunks"); got.body != "chunk chunk chunk " || got.header.Get("Content-Length") != "18" {
-		t.Errorf("chunks: %+v", got)
-	}
-	if got := s.get(t, "/api"); got.body != "root" {
-		t.Errorf("/api: %+v", got)
-	}
-	if got := s.get(t, "/console"); got.body != "console" {
-		t.Errorf("/console: %+v", got)
-	}
-	if got := s.get(t, "/consoles"); !strings.HasPrefix(got.body, `{"code":3`) {
-		t.Errorf("/consoles: %+v; want it to be a path of the edge", got)
-	}
-	if got := s.get(t, "/apiary"); !strings.HasPrefix(got.body, `{"code":3`) {
-		t.Errorf("/apiary: %+v; want it to be a path of the edge", got)
-	}
-	if got := s.get(t, "/api/../avatar/99"); got.status != http.StatusNotFound || got.header.Get("Cache-Control") != "public, max-age=15" {
-		t.Errorf("/api/../avatar/99: %+v; want it to be a path of the edge", got)
-	}
+	s.get(t, "/api/none").expect(t, "204", http.StatusNoContent, "body", "", "Content-Type", "")
+	s.do(t, http.MethodHead, "/api/head", nil, "").expect(t, "HEAD", http.StatusOK,
+		"body", "", "Content-Length", "1234")
+	s.get(t, "/api/chunks").expect(t, "chunks", http.StatusOK, "body", "chunk chunk chunk ", "Content-Length", "18")
+	s.get(t, "/api").expect(t, "/api", http.StatusOK, "body", "root")
+	s.get(t, "/console").expect(t, "/console", http.StatusOK, "body", "console")
+	// Paths of the edge.
+	s.get(t, "/consoles").expect(t, "/consoles", http.StatusNotFound, "code", "3")
+	s.get(t, "/apiary").expect(t, "/apiary", http.StatusNotFound, "code", "3")
+	s.get(t, "/api/../avatar/99").expect(t, "/api/../avatar/99", http.StatusNotFound,
+		"Cache-Control", "public, max-age=15")
 }
 
 // Core gets the host that the client requested, also from a proxy in front.
@@ -198,9 +180,8 @@ func TestBodiesAreForwardedWhole(t *testing.T) {
 	for _, size := range []int{1, 8191, 8192, 8193, 1 << 20, len(noise)} {
 		for _, header := range []http.Header{nil, {"Expect": {"100-continue"}}} {
 			want := fmt.Sprintf("%d %d %x", size, size, sha256.Sum256(noise[:size]))
-			if got := s.do(t, http.MethodPost, "/api/textures", header, string(noise[:size])); got.status != http.StatusOK || got.body != want {
-				t.Errorf("a body of %d bytes is answered with %d %s; want %s", size, got.status, got.body, want)
-			}
+			got := s.do(t, http.MethodPost, "/api/textures", header, string(noise[:size]))
+			got.expect(t, fmt.Sprintf("a body of %d bytes", size), http.StatusOK, "body", want)
 		}
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+"/api/textures", struct{ io.Reader }{bytes.NewReader(noise[:size])})
 		testenv.Do(t, err)
@@ -228,11 +209,9 @@ func TestEarlyResponsesAreForwarded(t *testing.T) {
 		_, _ = io.WriteString(w, "too large")
 	})
 	const head = "POST /api/textures HTTP/1.1\r\nHost: x\r\nContent-Length: 10000000\r\n\r\n"
-	if got := dial(t, s.url, "").send(t, head+strings.Repeat("x", 20_000)).reply(t, http.MethodPost); got.status != http.StatusRequestEntityTooLarge || got.body != "too large" {
-		t.Errorf("a client that waits reads %d %s", got.status, got.body)
-	}
-	if got := dial(t, s.url, "").send(t, head+strings.Repeat("x", 10_000_000)).reply(t, http.MethodPost); got.status != http.StatusRequestEntityTooLarge || got.body != "too large" {
-		t.Errorf("a client that has sent all of it reads %d %s", got.status, got.body)
+	for _, size := range []int{20_000, 10_000_000} { // a client that waits, and one that sends all of it
+		got := dial(t, s.url, "").send(t, head+strings.Repeat("x", size)).reply(t, http.MethodPost)
+		got.expect(t, fmt.Sprintf("%d bytes", size), http.StatusRequestEntityTooLarge, "body", "too large")
 	}
 }
 
@@ -251,9 +230,8 @@ func TestBodiesThatDoNotArrive(t *testing.T) {
 	const head = "POST /api/textures HTTP/1.1\r\nHost: x\r\nContent-Length: 100000\r\n\r\n"
 	for range 10 { // more than the failures that open the breaker
 		for _, part := range []int{0, 1, 8192, 50_000} {
-			if got := dial(t, s.url, "").send(t, head+strings.Repeat("x", part)).reply(t, http.MethodPost); got.status != http.StatusRequestTimeout || !strings.HasPrefix(got.body, `{"code":4`) {
-				t.Errorf("%d bytes of a body are answered with %d %s; want 408", part, got.status, got.body)
-			}
+			got := dial(t, s.url, "").send(t, head+strings.Repeat("x", part)).reply(t, http.MethodPost)
+			got.expect(t, fmt.Sprintf("%d bytes of a body", part), http.StatusRequestTimeout, "code", "4")
 			if got := asked.Load(); part < 8192 && got != 0 {
 				t.Fatalf("core is asked before 8 KiB have arrived")
 			}
@@ -262,9 +240,7 @@ func TestBodiesThatDoNotArrive(t *testing.T) {
 	}
 	gone := dial(t, s.url, "").send(t, head+strings.Repeat("x", 50_000))
 	testenv.Do(t, gone.Close())
-	if got := s.do(t, http.MethodPost, "/api/textures", nil, strings.Repeat("x", 50_000)); got.status != http.StatusTeapot {
-		t.Errorf("a whole body is answered with %d %s", got.status, got.body)
-	}
+	s.do(t, http.MethodPost, "/api/textures", nil, strings.Repeat("x", 50_000)).expect(t, "all", http.StatusTeapot)
 }
 
 // Stalled bodies, however many, leave connections to core for other requests.
@@ -284,9 +260,7 @@ func TestStalledBodiesLeaveConnections(t *testing.T) {
 			}
 		})
 	}
-	if got := s.do(t, http.MethodPost, "/api/auth/login", nil, "email=x"); got.status != http.StatusOK {
-		t.Errorf("a small body is answered with %d %s", got.status, got.body)
-	}
+	s.do(t, http.MethodPost, "/api/auth/login", nil, "email=x").expect(t, "a small body", http.StatusOK)
 	testenv.Eventually(t, "a stalled body is aborted for one that arrives", func() bool {
 		return s.do(t, http.MethodPost, "/api/textures", nil, strings.Repeat("x", 50_000)).status == http.StatusOK
 	})
@@ -344,9 +318,8 @@ func TestOneIDInBothLogs(t *testing.T) {
 	f := func(header http.Header) {
 		t.Helper()
 		id := s.do(t, http.MethodGet, "/api/x", header, "").id
-		if sent := header.Get("X-Request-Id"); sent != "" && id != sent {
-			t.Errorf("the answer to a request with the id %q has the id %q", sent, id)
-		}
+		sent := header.Get("X-Request-Id")
+		testenv.Check(t, sent == "" || id == sent, "the answer to a request with the id %q has the id %q", sent, id)
 		for program, text := range map[string]string{"core": log.String(), "edge": s.log.String()} {
 			if want := "msg=request request_id=" + id + " "; strings.Count(text, want) != 1 {
 				t.Errorf("the log of %s lacks a line with %q:\n%s", program, want, text)
@@ -361,22 +334,16 @@ func TestOneIDInBothLogs(t *testing.T) {
 func TestUpstreamAway(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Int64
-	s := openForwarding(t, func(w http.ResponseWriter, _ *http.Request) {
+	s := openForwarding(t, func(http.ResponseWriter, *http.Request) {
 		asked.Add(1)
-		connection, _, err := http.NewResponseController(w).Hijack()
-		if err == nil {
-			_ = connection.Close()
-		}
+		panic(http.ErrAbortHandler)
 	})
 	for _, method := range []string{"POST", "PUT", "DELETE"} {
 		asked.Store(0)
 		got := s.do(t, method, "/api/players", http.Header{"X-Request-Id": {"r-2"}}, "name=x")
-		if got.status != http.StatusServiceUnavailable || !strings.HasPrefix(got.body, `{"code":9,`) || got.header.Get("Retry-After") != "1" || got.header.Get("Cache-Control") != "no-store" {
-			t.Errorf("%s: %d %s; want 503, code 9", method, got.status, got.body)
-		}
-		if got.id != "r-2" || got.header.Get("Access-Control-Allow-Origin") != "*" {
-			t.Errorf("%s: header %v", method, got.header)
-		}
+		got.expect(t, method, http.StatusServiceUnavailable,
+			"code", "9", "Retry-After", "1", "Cache-Control", "no-store", "Access-Control-Allow-Origin", "*")
+		testenv.Equal(t, got.id, "r-2", "the id of the answer to %s", method)
 		testenv.Equal(t, asked.Load(), 1, "how often %s was sent", method)
 	}
 	asked.Store(0)
@@ -397,9 +364,7 @@ func TestUpstreamBreaker(t *testing.T) {
 			w.WriteHeader(http.StatusInternalServerError) // a response, whatever the status
 			return
 		}
-		if connection, _, err := http.NewResponseController(w).Hijack(); err == nil {
-			_ = connection.Close()
-		}
+		panic(http.ErrAbortHandler)
 	})
 	post := func() int { return s.do(t, http.MethodPost, "/api/players", nil, "name=x").status }
 
@@ -409,9 +374,8 @@ func TestUpstreamBreaker(t *testing.T) {
 			t.Fatalf("a request is answered with %d; want 503", got)
 		}
 	}
-	if n := asked.Load(); n < 5 || n > requests/2 {
-		t.Errorf("of %d requests %d were forwarded; want 5, and then a few", requests, n)
-	}
+	n := asked.Load()
+	testenv.Check(t, n >= 5 && n <= requests/2, "of %d requests %d were forwarded; want 5, and then a few", requests, n)
 	works.Store(true)
 	testenv.Eventually(t, "the API, which answers again, gets requests", func() bool { return post() == http.StatusInternalServerError })
 	for range requests {
@@ -465,9 +429,7 @@ func TestRequestsOfManyNetworksLeaveConnectionsForBodies(t *testing.T) {
 		}
 	}
 	testenv.Eventually(t, "all requests are there", func() bool { return s.handled.Load()-before == networks*each && reached.Load() >= 1024 })
-	if got := s.do(t, http.MethodPost, "/api/textures", nil, strings.Repeat("x", 50_000)); got.status != http.StatusOK {
-		t.Errorf("a body is answered with %d %s", got.status, got.body)
-	}
+	s.do(t, http.MethodPost, "/api/textures", nil, strings.Repeat("x", 50_000)).expect(t, "a body", http.StatusOK)
 	testenv.Equal(t, reached.Load(), 1024, "requests wait for core")
 }
 
@@ -510,7 +472,5 @@ func TestASlowUploadIsNoProbe(t *testing.T) {
 			}
 		}
 	}
-	if got := s.get(t, "/api/user"); got.status != http.StatusOK {
-		t.Errorf("while an upload arrives, a request is answered with %d %s", got.status, got.body)
-	}
+	s.get(t, "/api/user").expect(t, "while an upload arrives, a request", http.StatusOK)
 }
