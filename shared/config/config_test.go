@@ -58,9 +58,8 @@ func TestRead(t *testing.T) {
 		Small: 1, Share: 0.5, Wait: time.Second, Format: "json", Status: 404, Log: logging.Config{Level: slog.LevelWarn, Format: "json", SampleRate: 0.01},
 	}
 	want.Other.Timeout = 6 * time.Second
-	if diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{})); diff != "" {
-		t.Errorf("settings (-want +got):\n%s", diff)
-	}
+	diff := cmp.Diff(want, got, cmpopts.EquateComparable(netip.Prefix{}))
+	testenv.Check(t, diff == "", "settings (-want +got):\n%s", diff)
 }
 
 func TestReadNamesInvalidSetting(t *testing.T) {
@@ -71,9 +70,8 @@ func TestReadNamesInvalidSetting(t *testing.T) {
 		if err == nil {
 			t.Fatalf("%q is accepted", environ)
 		}
-		if !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
-			t.Errorf("%q: %v; want one line with %q", environ, err, want)
-		}
+		testenv.Check(t, strings.Contains(err.Error(), want) && !strings.Contains(err.Error(), "\n"),
+			"%q: %v; want one line with %q", environ, err, want)
 	}
 
 	f("X_SECRET must be set")
@@ -116,9 +114,8 @@ func TestExplain(t *testing.T) {
 	t.Parallel()
 	f := func(err error, want string) {
 		t.Helper()
-		if got := config.Explain[testConfig]("X_", err); got.Error() != want || !errors.Is(got, err) {
-			t.Errorf("%q; want %q", got, want)
-		}
+		got := config.Explain[testConfig]("X_", err)
+		testenv.Check(t, got.Error() == want && errors.Is(got, err), "%q; want %q", got, want)
 	}
 	f(config.In("X_", config.Errorf("TIMEOUT", "is %s", "-1s")), "X_TIMEOUT is -1s; for example X_TIMEOUT=5s")
 	f(fmt.Errorf("start: %w", config.Errorf("X_SECRET", "is short")), "start: X_SECRET is short; for example X_SECRET=hush")
@@ -126,9 +123,7 @@ func TestExplain(t *testing.T) {
 	f(&config.Error{Setting: "X_SMALL", Cause: errors.New("is large"), Example: "2"}, "X_SMALL is large; for example X_SMALL=2")
 	f(config.Final(config.Errorf("X_NONE", "is no setting")), "X_NONE is no setting")
 	f(errors.New("X_SECRET is in a text"), "X_SECRET is in a text")
-	if err := config.Explain[testConfig]("X_", config.In("X_", nil)); err != nil {
-		t.Error(err)
-	}
+	testenv.Is(t, config.Explain[testConfig]("X_", config.In("X_", nil)), nil, "what explains no error")
 
 	// A setting may itself be the path of a file.
 	type withFile struct {
@@ -154,14 +149,12 @@ func TestQuoteRedacted(t *testing.T) {
 func TestParseURL(t *testing.T) {
 	t.Parallel()
 	for _, right := range []string{"http://core:9090", "https://core.example.org", "http://[::1]:1/path?query", "http://127.0.0.1:65535"} {
-		if parsed, ok := config.ParseURL(right); !ok || parsed.String() != right {
-			t.Errorf("%s: %v, %t", right, parsed, ok)
-		}
+		parsed, ok := config.ParseURL(right)
+		testenv.Check(t, ok && parsed.String() == right, "%s: %v, %t", right, parsed, ok)
 	}
 	for _, wrong := range []string{"", "core", "core:9090", "//core", "ftp://core", "http://", "http://:9090", "http://core:0", "http://core:65536", "http://core:port", "http://co re"} {
-		if parsed, ok := config.ParseURL(wrong); ok {
-			t.Errorf("%s is parsed as %v", wrong, parsed)
-		}
+		parsed, ok := config.ParseURL(wrong)
+		testenv.Check(t, !ok, "%s is parsed as %v", wrong, parsed)
 	}
 }
 
@@ -170,8 +163,6 @@ func TestHelpListsEverySetting(t *testing.T) {
 	var help strings.Builder
 	testenv.Do(t, config.Help[testConfig](&help, "X_"))
 	for _, want := range []string{"X_LISTEN", "127.0.0.1:1", "X_SECRET", "(required)", "X_TIMEOUT", "how long", "X_LOG_LEVEL", "X_LOG_FORMAT"} {
-		if !strings.Contains(help.String(), want) {
-			t.Errorf("help lacks %q:\n%s", want, help.String())
-		}
+		testenv.Check(t, strings.Contains(help.String(), want), "help lacks %q:\n%s", want, help.String())
 	}
 }

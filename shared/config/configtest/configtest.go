@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/shared/config"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // InvalidValue is an invalid value of a setting.
@@ -34,12 +35,9 @@ func Run[Config any](t *testing.T, prefix string, invalid map[string]InvalidValu
 		names = append(names, s.Name)
 		row, tried := invalid[s.Name]
 		_, isExempt := exempt[s.Name]
-		if tried == isExempt {
-			t.Errorf("%s must have either an invalid value here or a reason why it has none", s.Name)
-		}
-		if s.Example == "" {
-			t.Errorf("%s has no example", s.Name)
-		}
+		testenv.Check(t, tried != isExempt,
+			"%s must have either an invalid value here or a reason why it has none", s.Name)
+		testenv.Check(t, s.Example != "", "%s has no example", s.Name)
 		if !tried {
 			continue
 		}
@@ -50,14 +48,10 @@ func Run[Config any](t *testing.T, prefix string, invalid map[string]InvalidValu
 		})
 	}
 	for name := range invalid {
-		if !slices.Contains(names, name) {
-			t.Errorf("%s has an invalid value, but is not a setting", name)
-		}
+		testenv.Check(t, slices.Contains(names, name), "%s has an invalid value, but is not a setting", name)
 	}
 	for name := range exempt {
-		if !slices.Contains(names, name) {
-			t.Errorf("%s is exempt, but is not a setting", name)
-		}
+		testenv.Check(t, slices.Contains(names, name), "%s is exempt, but is not a setting", name)
 	}
 }
 
@@ -67,9 +61,8 @@ func (i InvalidValue) check(t *testing.T, s config.Setting, output string) {
 	if !strings.Contains(output, s.Name) || !strings.Contains(output, s.Name+"="+s.Example) || strings.Contains(output, "\n") {
 		t.Errorf("the output is %q; want one line with %s=%s", output, s.Name, s.Example)
 	}
-	if parserText := parserMessage.FindString(output); parserText != "" {
-		t.Errorf("the output is %q; %q is a message of a parser", output, parserText)
-	}
+	parserText := parserMessage.FindString(output)
+	testenv.Check(t, parserText == "", "the output is %q; %q is a message of a parser", output, parserText)
 	if revealed := strings.Contains(output, i.Value); i.Value != "" && revealed == i.IsSecret {
 		t.Errorf("the output is %q; it contains the invalid value: %t", output, revealed)
 	}

@@ -43,13 +43,9 @@ func EnvFile[T any](t *testing.T, path, prefix string, defaults, external map[st
 		with = append(slices.Clip(with), line[1]+"="+strings.Trim(line[2], "'"))
 	}
 	want := testenv.Must(config.Read[T](prefix, without))(t)
-	got, err := config.Read[T](prefix, with)
-	if err != nil {
-		t.Fatalf("with all lines of %s: %v", path, err)
-	}
-	if !reflect.DeepEqual(want, got) {
-		t.Errorf("with all lines of %s the settings are\n%+v\nand without\n%+v", path, got, want)
-	}
+	got := testenv.Must(config.Read[T](prefix, with))(t)
+	testenv.Check(t, reflect.DeepEqual(want, got),
+		"with all lines of %s the settings are\n%+v\nand without\n%+v", path, got, want)
 }
 
 // writeEnvFile writes every setting of T to an environment file of Docker Compose, commented out,

@@ -19,9 +19,8 @@ type envFileConfig struct {
 func TestWriteEnvFile(t *testing.T) {
 	t.Parallel()
 	var file strings.Builder
-	if err := writeEnvFile[envFileConfig](&file, "X_", map[string]string{"X_WAIT": "4s"}, map[string]string{"X_SECRET": "a file has it"}); err != nil {
-		t.Fatal(err)
-	}
+	defaults, external := map[string]string{"X_WAIT": "4s"}, map[string]string{"X_SECRET": "a file has it"}
+	testenv.Do(t, writeEnvFile[envFileConfig](&file, "X_", defaults, external))
 	want := `# Settings of x for docker-compose.yml. Copy this file to x.env beside it, and take the #
 # from the settings that you change. Each has the value here that it has without its line.
 # A value with a space or one of $ # " \ is put in single quotes.

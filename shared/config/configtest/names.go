@@ -33,13 +33,10 @@ func NamesInSource[T any](t *testing.T, prefix, module, directory string) {
 		if sources[folder] == "" {
 			sources[folder] = readPackage(t, folder)
 		}
-		if !regexp.MustCompile(`\b` + d.name + `\b`).MatchString(sources[folder]) {
-			t.Errorf("%s: the comment of %s must name its setting %s", d.path, d.structure, d.name)
-		}
+		testenv.Check(t, regexp.MustCompile(`\b`+d.name+`\b`).MatchString(sources[folder]),
+			"%s: the comment of %s must name its setting %s", d.path, d.structure, d.name)
 	}
-	if declared < 10 {
-		t.Errorf("%s declares only %d settings", module, declared)
-	}
+	testenv.Check(t, declared >= 10, "%s declares only %d settings", module, declared)
 }
 
 // declarations returns the settings of a struct in a package, and of the structs in it.
