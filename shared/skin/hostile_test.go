@@ -42,23 +42,17 @@ func TestParseUploadOfHostileFiles(t *testing.T) {
 			if used > most {
 				most, largest = used, file.Name
 			}
-			if used > maxAllocated {
-				t.Errorf("%d bytes were allocated; want %d at most", used, maxAllocated)
-			}
+			testenv.Check(t, used <= maxAllocated, "%d bytes were allocated; want %d at most", used, maxAllocated)
 			if file.WantError != "" {
 				checkRefusal(t, file.Type, err, file.WantError)
 				return
 			}
 			testenv.Do(t, err)
-			if !same(texture.Sheet, file.Sheet) {
-				t.Error("the pixels are not the ones uploaded")
-			}
-			if file.Payload != "" && bytes.Contains(texture.File, []byte(file.Payload)) {
-				t.Errorf("the stored file holds %q", file.Payload)
-			}
-			if previous, ok := stored[texture.Pixels]; ok && previous != texture.Hash {
-				t.Error("the same pixels were stored as another file before")
-			}
+			testenv.Check(t, same(texture.Sheet, file.Sheet), "the pixels are not the ones uploaded")
+			testenv.Check(t, file.Payload == "" || !bytes.Contains(texture.File, []byte(file.Payload)),
+				"the stored file holds %q", file.Payload)
+			previous, ok := stored[texture.Pixels]
+			testenv.Check(t, !ok || previous == texture.Hash, "the same pixels were stored as another file before")
 			stored[texture.Pixels] = texture.Hash
 			checkTexture(t, texture)
 		})
@@ -113,9 +107,8 @@ func FuzzParseUpload(f *testing.F) {
 		}
 		before := allocated()
 		texture, err := skin.ParseUpload(file, as, skin.DefaultLimits())
-		if used := allocated() - before; used > maxAllocated {
-			t.Errorf("%d bytes were allocated", used)
-		}
+		used := allocated() - before
+		testenv.Check(t, used <= maxAllocated, "%d bytes were allocated", used)
 		if err != nil {
 			if kind := fault.KindOf(err); kind != fault.Invalid && kind != fault.TooLarge {
 				t.Fatalf("kind %d: %v", kind, err)

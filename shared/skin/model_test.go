@@ -127,7 +127,5 @@ func TestNormalisedKeepsLegacyHat(t *testing.T) {
 func TestNormalisedCape(t *testing.T) {
 	t.Parallel()
 	cape := skintest.Noise(3, 64, 32)
-	if !same(cape, cape.Normalised(skin.Cape)) {
-		t.Error("a cape changes")
-	}
+	testenv.Check(t, same(cape, cape.Normalised(skin.Cape)), "a cape changes")
 }

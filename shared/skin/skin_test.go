@@ -14,13 +14,11 @@ func TestHashText(t *testing.T) {
 	hash := skin.HashOf([]byte("abc"))
 	const text = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad" // FIPS 180-2, appendix B.1
 	testenv.Equal(t, hash.String(), text, "the hash of abc")
-	if got, err := skin.ParseHash(text); err != nil || got != hash {
-		t.Errorf("ParseHash(%s) = %s, %v", text, got, err)
-	}
+	got, err := skin.ParseHash(text)
+	testenv.Check(t, err == nil && got == hash, "ParseHash(%s) = %s, %v", text, got, err)
 	for _, wrong := range []string{"", text[1:], text + "0", strings.ToUpper(text), "g" + text[1:], " " + text[1:]} {
-		if got, err := skin.ParseHash(wrong); err == nil {
-			t.Errorf("ParseHash(%q) = %s; want an error", wrong, got)
-		}
+		got, err := skin.ParseHash(wrong)
+		testenv.Check(t, err != nil, "ParseHash(%q) = %s; want an error", wrong, got)
 	}
 }
 
@@ -28,9 +26,8 @@ func TestTypeText(t *testing.T) {
 	t.Parallel()
 	for kind, text := range map[skin.Type]string{skin.Classic: `"steve"`, skin.Slim: `"alex"`, skin.Cape: `"cape"`} {
 		encoded, err := json.Marshal(kind)
-		if err != nil || string(encoded) != text {
-			t.Errorf("%d is written %s, %v; want %s", kind, encoded, err, text)
-		}
+		testenv.Check(t, err == nil && string(encoded) == text,
+			"%d is written %s, %v; want %s", kind, encoded, err, text)
 		var got skin.Type
 		if err := json.Unmarshal([]byte(text), &got); err != nil || got != kind {
 			t.Errorf("%s is read as %d, %v; want %d", text, got, err, kind)
@@ -40,8 +37,7 @@ func TestTypeText(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{"", "skin", "Steve", "slim"} {
-		if kind, err := skin.ParseType(wrong); err == nil {
-			t.Errorf("ParseType(%q) = %s; want an error", wrong, kind)
-		}
+		kind, err := skin.ParseType(wrong)
+		testenv.Check(t, err != nil, "ParseType(%q) = %s; want an error", wrong, kind)
 	}
 }

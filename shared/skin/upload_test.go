@@ -51,9 +51,8 @@ func TestParseUploadDetectsSlimArms(t *testing.T) {
 	t.Parallel()
 	for _, painting := range artwork.Skins() {
 		texture, err := skin.ParseUpload(skintest.FromSheet(painting.Sheet).File(), "skin", skin.DefaultLimits())
-		if err != nil || texture.Type != painting.Type {
-			t.Errorf("%s: %s, %v; want %s", painting.Name, texture.Type, err, painting.Type)
-		}
+		testenv.Check(t, err == nil && texture.Type == painting.Type,
+			"%s: %s, %v; want %s", painting.Name, texture.Type, err, painting.Type)
 	}
 }
 
@@ -210,9 +209,7 @@ func TestDigest(t *testing.T) {
 	const want = "6df082ee9e3a3ee94a5b45e56195b613d35ef923f0eae841590515b750f34dcd"
 	testenv.Equal(t, skin.Hash(sheet.Digest()).String(), want, "the digest")
 	turned := skin.Sheet{Width: 1, Height: 2, Pix: sheet.Pix}
-	if turned.Digest() == sheet.Digest() {
-		t.Error("sheets of different shapes have the same digest")
-	}
+	testenv.Check(t, turned.Digest() != sheet.Digest(), "sheets of different shapes have the same digest")
 
 	rapid.Check(t, func(t *rapid.T) {
 		sheet := skintest.Noise(rapid.Uint64().Draw(t, "seed"), 64, 32)
@@ -229,17 +226,15 @@ func TestDecode(t *testing.T) {
 	t.Parallel()
 	for _, size := range [][2]int{{64, 64}, {64, 32}, {128, 128}} {
 		sheet := skintest.Noise(9, size[0], size[1])
-		if got, err := skin.Decode(skintest.FromSheet(sheet).File()); err != nil || !same(got, sheet) {
-			t.Errorf("%v: another sheet, or %v", size, err)
-		}
+		got, err := skin.Decode(skintest.FromSheet(sheet).File())
+		testenv.Check(t, err == nil && same(got, sheet), "%v: another sheet, or %v", size, err)
 		if w, h, err := skin.SizeOf(skintest.FromSheet(sheet).File()); w != size[0] || h != size[1] || err != nil {
 			t.Errorf("SizeOf() of %v = %d, %d, %v", size, w, h, err)
 		}
 	}
 	const most = 64 * skin.MaxScale
-	if got, err := skin.Decode(skintest.Blank(most, most)); err != nil || !same(got, skin.NewSheet(most, most)) {
-		t.Errorf("the largest sheet: another sheet, or %v", err)
-	}
+	got, err := skin.Decode(skintest.Blank(most, most))
+	testenv.Check(t, err == nil && same(got, skin.NewSheet(most, most)), "the largest sheet: another sheet, or %v", err)
 	for name, file := range map[string][]byte{
 		"nothing":              nil,
 		"the size of a corner": skintest.Blank(22, 17),

@@ -19,20 +19,16 @@ func TestCorpus(t *testing.T) {
 	t.Parallel()
 	corpus, names, rejected := skintest.Corpus(), map[string]bool{}, 0
 	for _, file := range corpus {
-		if names[file.Name] {
-			t.Errorf("two files are %s", file.Name)
-		}
+		testenv.Check(t, !names[file.Name], "two files are %s", file.Name)
 		names[file.Name] = true
 		if file.WantError != "" {
 			rejected++
 		}
-		if size := len(file.Data); size > skin.DefaultLimits().Bytes {
-			t.Errorf("%s: %d bytes are more than the limit", file.Name, size)
-		}
+		size := len(file.Data)
+		testenv.Check(t, size <= skin.DefaultLimits().Bytes, "%s: %d bytes are more than the limit", file.Name, size)
 		// A payload that is compressed or missing would prove nothing.
-		if !bytes.Contains(file.Data, []byte(file.Payload)) {
-			t.Errorf("%s: the file does not hold %q", file.Name, file.Payload)
-		}
+		testenv.Check(t, bytes.Contains(file.Data, []byte(file.Payload)),
+			"%s: the file does not hold %q", file.Name, file.Payload)
 	}
 	if accepted := len(corpus) - rejected; rejected < 60 || accepted < 60 {
 		t.Errorf("%d files are rejected and %d accepted; want 60 of each", rejected, accepted)
@@ -50,9 +46,7 @@ func TestBombInflates(t *testing.T) {
 		length := binary.BigEndian.Uint32(file.Data[len(file.Data)-len(rest)-8:])
 		inflated := testenv.Must(zlib.NewReader(strings.NewReader(rest[:length])))(t)
 		n, err := io.Copy(io.Discard, inflated)
-		if err != nil || n < 1<<30 {
-			t.Errorf("a bomb of %d bytes inflates to %d, %v", len(file.Data), n, err)
-		}
+		testenv.Check(t, err == nil && n >= 1<<30, "a bomb of %d bytes inflates to %d, %v", len(file.Data), n, err)
 		return
 	}
 	t.Error("there is no bomb")
@@ -82,8 +76,7 @@ func TestReadErrors(t *testing.T) {
 		"a row too many":         skintest.Join(valid[8:33], skintest.Chunk("IDAT", skintest.Deflate(make([]byte, 257*65))), skintest.Chunk("IEND", nil)),
 		"a filter that is wrong": skintest.Join(valid[8:33], skintest.Chunk("IDAT", skintest.Deflate(bytes.Repeat([]byte{5}, 257*64))), skintest.Chunk("IEND", nil)),
 	} {
-		if _, err := skintest.Read(file); err == nil {
-			t.Errorf("%s is accepted", name)
-		}
+		_, err := skintest.Read(file)
+		testenv.Check(t, err != nil, "%s is accepted", name)
 	}
 }

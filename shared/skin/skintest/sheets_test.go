@@ -21,12 +21,9 @@ func TestSheetsAreTextures(t *testing.T) {
 			t.Errorf("%s: %v", texture.Name, err)
 			continue
 		}
-		if !same(texture.Sheet, upload.Sheet) {
-			t.Errorf("%s changes when it is uploaded", texture.Name)
-		}
-		if other, ok := seen[upload.Pixels]; ok {
-			t.Errorf("%s and %s are the same picture", texture.Name, other)
-		}
+		testenv.Check(t, same(texture.Sheet, upload.Sheet), "%s changes when it is uploaded", texture.Name)
+		other, ok := seen[upload.Pixels]
+		testenv.Check(t, !ok, "%s and %s are the same picture", texture.Name, other)
 		seen[upload.Pixels] = texture.Name
 	}
 }
