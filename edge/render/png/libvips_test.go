@@ -16,31 +16,18 @@ import (
 func checkByLibvips(tb testing.TB, file []byte, p picture) {
 	tb.Helper()
 	testenv.Do(tb, libvipsStarted())
-	img, err := vips.NewImageFromBuffer(file)
-	if err != nil {
-		tb.Fatalf("load: %v", err)
-	}
+	img := testenv.Must(vips.NewImageFromBuffer(file))(tb)
 	defer img.Close()
 	if img.Width() != p.width || img.Height() != p.height {
 		tb.Fatalf("%d × %d pixels; want %d × %d", img.Width(), img.Height(), p.width, p.height)
 	}
 	if img.Bands() == 1 || img.Bands() == 2 {
-		if err := img.ToColorSpace(vips.InterpretationSRGB); err != nil {
-			tb.Fatalf("to sRGB: %v", err)
-		}
+		testenv.Do(tb, img.ToColorSpace(vips.InterpretationSRGB))
 	}
 	if img.Bands() == 3 {
-		if err := img.AddAlpha(); err != nil {
-			tb.Fatalf("add alpha: %v", err)
-		}
+		testenv.Do(tb, img.AddAlpha())
 	}
-	pix, err := img.ToBytes()
-	if err != nil {
-		tb.Fatalf("read: %v", err)
-	}
-	if !bytes.Equal(pix, p.pix) {
-		tb.Error("libvips reads other pixels")
-	}
+	testenv.Check(tb, bytes.Equal(testenv.Must(img.ToBytes())(tb), p.pix), "libvips reads other pixels")
 }
 
 // libvipsStarted starts libvips once. Started implicitly it would start in several tests at

@@ -118,10 +118,7 @@ func pictures() map[string]picture {
 // encode encodes a picture after a prefix.
 func encode(tb testing.TB, e *png.Encoder, p picture) []byte {
 	tb.Helper()
-	file, err := e.Append([]byte("before"), p.pix, p.width, p.height)
-	if err != nil {
-		tb.Fatalf("Append: %v", err)
-	}
+	file := testenv.Must(e.Append([]byte("before"), p.pix, p.width, p.height))(tb)
 	rest, ok := bytes.CutPrefix(file, []byte("before"))
 	if !ok {
 		tb.Fatal("the prefix is gone")
@@ -132,10 +129,7 @@ func encode(tb testing.TB, e *png.Encoder, p picture) []byte {
 // checkPixels checks that the standard library decodes the picture from the file.
 func checkPixels(tb testing.TB, file []byte, p picture) {
 	tb.Helper()
-	img, err := stdpng.Decode(bytes.NewReader(file))
-	if err != nil {
-		tb.Fatalf("decode: %v", err)
-	}
+	img := testenv.Must(stdpng.Decode(bytes.NewReader(file)))(tb)
 	if got, want := img.Bounds(), image.Rect(0, 0, p.width, p.height); got != want {
 		tb.Fatalf("bounds %v; want %v", got, want)
 	}
@@ -192,10 +186,7 @@ func drawn(tb testing.TB) map[string]picture {
 			if view.Check() != nil {
 				continue // a cape has no face
 			}
-			p, err := renderer.Draw(texture.Sheet, skin.Sheet{}, view)
-			if err != nil {
-				tb.Fatalf("draw %s: %v", texture.Name, err)
-			}
+			p := testenv.Must(renderer.Draw(texture.Sheet, skin.Sheet{}, view))(tb)
 			all[fmt.Sprintf("%s %s %d", texture.Name, view.Mode, view.Size)] = picture{p.Width, p.Height, p.Pix}
 		}
 	}
@@ -335,9 +326,7 @@ func TestAppendRejects(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			dst, err := new(png.Encoder).Append([]byte("before"), make([]byte, test.bytes), test.width, test.height)
-			if err == nil {
-				t.Error("no error")
-			}
+			testenv.Check(t, err != nil, "no error")
 			testenv.Equal(t, string(dst), "before", "dst after an error")
 		})
 	}
@@ -361,9 +350,8 @@ func TestFilesAreSmall(t *testing.T) {
 		"opaque noise":             61*47*3 + 47 + 80,
 		"larger than a block":      280*250*4 + 250 + 110,
 	} {
-		if got := len(encode(t, new(png.Encoder), all[name])); got > most {
-			t.Errorf("%s: %d bytes; want at most %d", name, got, most)
-		}
+		got := len(encode(t, new(png.Encoder), all[name]))
+		testenv.Check(t, got <= most, "%s: %d bytes; want at most %d", name, got, most)
 	}
 }
 
@@ -420,9 +408,7 @@ func checkCells(t *testing.T, width, height uint16, cell, kind uint8, data []byt
 	file := encode(t, &e, p)
 	checkPixels(t, file, p)
 	checkPixels(t, encode(t, &e, q), q)
-	if !bytes.Equal(encode(t, &e, p), file) {
-		t.Error("the file differs after another picture")
-	}
+	testenv.Check(t, bytes.Equal(encode(t, &e, p), file), "the file differs after another picture")
 	if width%4 == 3 {
 		checkByLibvips(t, file, p)
 	}
