@@ -3,6 +3,8 @@ package raster
 import (
 	"math"
 	"testing"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // After cut no two pieces intersect.
@@ -64,9 +66,7 @@ func TestNearerHides(t *testing.T) {
 					}
 				}
 			}
-			if compared < 500 {
-				t.Errorf("only %d pairs were compared", compared)
-			}
+			testenv.Check(t, compared >= 500, "only %d pairs were compared", compared)
 		}
 	}
 }

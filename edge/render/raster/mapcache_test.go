@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/shared/skin"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 func head32(scale int) testMap { return testMap{true, skin.Classic, 32, scale} }
@@ -35,9 +36,8 @@ func TestConcurrentSampleMaps(t *testing.T) {
 	for _, p := range got[0] {
 		bytes += p.Bytes()
 	}
-	if cache.entries.Cost() != int64(bytes) || cache.entries.Len() != 4 {
-		t.Errorf("%d maps of %d bytes are cached; want 4 of %d", cache.entries.Len(), cache.entries.Cost(), bytes)
-	}
+	testenv.Check(t, cache.entries.Cost() == int64(bytes) && cache.entries.Len() == 4,
+		"%d maps of %d bytes are cached; want 4 of %d", cache.entries.Len(), cache.entries.Cost(), bytes)
 }
 
 // The oldest map that was not used again is evicted first, and no more than necessary.
@@ -67,9 +67,8 @@ func TestMapCacheEvicts(t *testing.T) {
 			t.Errorf("map %d is another one", i)
 		}
 	}
-	if cache.entries.Cost() > int64(limit) {
-		t.Errorf("maps of %d bytes are cached; want at most %d", cache.entries.Cost(), limit)
-	}
+	testenv.Check(t, cache.entries.Cost() <= int64(limit),
+		"maps of %d bytes are cached; want at most %d", cache.entries.Cost(), limit)
 }
 
 // A map larger than the cache is built for every call.
@@ -77,9 +76,8 @@ func TestLargeMapsAreNotCached(t *testing.T) {
 	t.Parallel()
 	cache := NewMapCache[testMap](head32(1).Build().Bytes() - 1)
 	one, other := cache.Get(head32(1)), cache.Get(head32(1))
-	if one == nil || one == other || cache.entries.Len() != 0 || len(cache.inflight) != 0 {
-		t.Errorf("a large map is cached: %d maps of %d bytes", cache.entries.Len(), cache.entries.Cost())
-	}
+	testenv.Check(t, one != nil && one != other && cache.entries.Len() == 0 && len(cache.inflight) == 0,
+		"a large map is cached: %d maps of %d bytes", cache.entries.Len(), cache.entries.Cost())
 }
 
 // A panic while building is not cached.
@@ -90,9 +88,7 @@ func TestPanicIsNotCached(t *testing.T) {
 	for range 2 {
 		func() {
 			defer func() {
-				if recover() == nil {
-					t.Error("a picture of -8 pixels has a map")
-				}
+				testenv.Check(t, recover() != nil, "a picture of -8 pixels has a map")
 			}()
 			cache.Get(broken)
 		}()
@@ -108,9 +104,8 @@ func TestIsMapped(t *testing.T) {
 	f := func(isHead bool, size, scale int, want bool) {
 		t.Helper()
 		key := testMap{isHead, skin.Classic, size, scale}
-		if p := key.Build(); (p.scanned == nil) != want {
-			t.Errorf("%s is mapped: %t", key, !want)
-		}
+		p := key.Build()
+		testenv.Check(t, (p.scanned == nil) == want, "%s is mapped: %t", key, !want)
 	}
 
 	f(true, 256, 5, true)

@@ -188,9 +188,8 @@ func TestTexelListsAreInterned(t *testing.T) {
 			}
 		}
 	}
-	if len(numbers) != many*many || len(s.all) != many*many+1 {
-		t.Errorf("%d lists have %d numbers and %d entries", many*many, len(numbers), len(s.all)-1)
-	}
+	testenv.Check(t, len(numbers) == many*many && len(s.all) == many*many+1,
+		"%d lists have %d numbers and %d entries", many*many, len(numbers), len(s.all)-1)
 }
 
 // At the outline alpha comes in steps, and is never above that of the visible texels.
