@@ -8,6 +8,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Drawing allocates the picture, for a flat one the face too, and for a legacy sheet a square
@@ -24,9 +25,7 @@ func TestDrawAllocates(t *testing.T) {
 		}
 		worn := wornSheet(t, view)
 		got := testing.AllocsPerRun(100, func() { mustDrawWorn(t, texels, worn, view) })
-		if got > want {
-			t.Errorf("%s of %s: %.0f allocations; want at most %.0f", view.Mode, sheet, got, want)
-		}
+		testenv.Check(t, got <= want, "%s of %s: %.0f allocations; want at most %.0f", view.Mode, sheet, got, want)
 	}
 
 	f("classic", render.View{Mode: render.Flat, Type: skin.Classic, Size: 128}, 2)
@@ -58,9 +57,8 @@ func TestRenderAllocates(t *testing.T) {
 		for _, format := range []render.Format{render.PNG, render.WebP} {
 			view.Format = format
 			got := testing.AllocsPerRun(100, func() { mustRender(t, texels, view) })
-			if got > want {
-				t.Errorf("%s of %s as %s: %.0f allocations; want at most %.0f", view.Mode, sheet, format, got, want)
-			}
+			testenv.Check(t, got <= want,
+				"%s of %s as %s: %.0f allocations; want at most %.0f", view.Mode, sheet, format, got, want)
 		}
 	}
 

@@ -7,6 +7,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // Flat pictures are exactly those of a straightforward reference implementation.
@@ -28,9 +29,7 @@ func TestFlat(t *testing.T) {
 				for _, side := range []int{8, 16, 24, 40, 64, 96, 104, 128, 256, 504, 512} {
 					got := mustDraw(t, sheet, render.View{Mode: render.Flat, Type: skin.Classic, Size: side})
 					want := flat(sheet, side)
-					if !same(got, want) {
-						t.Errorf("%d pixels: the picture differs from the reference", side)
-					}
+					testenv.Check(t, same(got, want), "%d pixels: the picture differs from the reference", side)
 				}
 			})
 		}

@@ -95,9 +95,8 @@ func TestEveryModeHasGolden(t *testing.T) {
 func TestEveryPoseHasGolden(t *testing.T) {
 	t.Parallel()
 	for pose := range render.Pose(render.PoseCount) {
-		if !slices.ContainsFunc(goldens, func(g golden) bool { return g.view.Pose == pose }) {
-			t.Errorf("pose %d has no golden picture", pose)
-		}
+		testenv.Check(t, slices.ContainsFunc(goldens, func(g golden) bool { return g.view.Pose == pose }),
+			"pose %d has no golden picture", pose)
 	}
 	for _, mode := range []render.Mode{render.Bust, render.Body, render.Back, render.Left} {
 		if !slices.ContainsFunc(goldens, func(g golden) bool { return g.view.Mode == mode && g.view.Wear != render.WearNothing }) {

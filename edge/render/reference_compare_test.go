@@ -162,15 +162,9 @@ func (c *comparison) check(t *testing.T, share float64, alphaError int) {
 		mean[i] = float64(c.errors[i]) / float64(c.visible)
 	}
 	t.Logf("%d pixels, %d of them not empty: %.4f %% right; mean error %.3f; alpha off by at most %d", c.pixels, c.visible, 100*right, mean, c.alpha)
-	if right < share {
-		t.Errorf("fewer than %.1f %% of the pixels are right", 100*share)
-	}
-	if max(mean[0], mean[1], mean[2], mean[3]) > 1 {
-		t.Error("the mean error is above 1")
-	}
-	if c.alpha > alphaError {
-		t.Errorf("an alpha is off by more than %d", alphaError)
-	}
+	testenv.Check(t, right >= share, "fewer than %.1f %% of the pixels are right", 100*share)
+	testenv.Check(t, max(mean[0], mean[1], mean[2], mean[3]) <= 1, "the mean error is above 1")
+	testenv.Check(t, c.alpha <= alphaError, "an alpha is off by more than %d", alphaError)
 }
 
 // randomSheet paints a texture: noise, or patches of few colours, with more or less

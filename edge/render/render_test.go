@@ -89,9 +89,8 @@ func TestDrawRejectsViews(t *testing.T) {
 			t.Parallel()
 			_, err := renderer.Draw(test.sheet, skin.Sheet{}, test.view)
 			f, ok := errors.AsType[*fault.Error](err)
-			if !ok || f.Kind != fault.Invalid || f.Message != test.want {
-				t.Errorf("Draw: %v; want the Invalid fault %q", err, test.want)
-			}
+			testenv.Check(t, ok && f.Kind == fault.Invalid && f.Message == test.want,
+				"Draw: %v; want the Invalid fault %q", err, test.want)
 			if _, _, err := renderer.Render(test.sheet, skin.Sheet{}, test.view); fault.KindOf(err) != fault.Invalid {
 				t.Errorf("Render: %v; want an Invalid fault", err)
 			}
@@ -126,9 +125,8 @@ func TestDrawRejectsSheets(t *testing.T) {
 		t.Helper()
 		sheet := skin.Sheet{Width: width, Height: height, Pix: make([]byte, bytes)}
 		_, err := renderer.Draw(sheet, skin.Sheet{}, render.View{Mode: render.Preview, Type: as, Size: 64})
-		if err == nil || fault.KindOf(err) != fault.Internal {
-			t.Errorf("Draw(%d × %d %s in %d bytes): %v; want a plain error", width, height, as, bytes, err)
-		}
+		testenv.Check(t, err != nil && fault.KindOf(err) == fault.Internal,
+			"Draw(%d × %d %s in %d bytes): %v; want a plain error", width, height, as, bytes, err)
 	}
 
 	f(skin.Classic, 0, 0, 0)
@@ -155,9 +153,8 @@ func TestDrawLeavesTheSheetAlone(t *testing.T) {
 		sheet, worn := skintest.Noise(1, 64, 32), skintest.Noise(2, 64, 32)
 		before, wornBefore := slices.Clone(sheet.Pix), slices.Clone(worn.Pix)
 		mustDrawWorn(t, sheet, worn, view)
-		if !bytes.Equal(sheet.Pix, before) || !bytes.Equal(worn.Pix, wornBefore) {
-			t.Errorf("%+v: Draw changed a sheet", view)
-		}
+		testenv.Check(t, bytes.Equal(sheet.Pix, before) && bytes.Equal(worn.Pix, wornBefore),
+			"%+v: Draw changed a sheet", view)
 	}
 }
 
@@ -175,16 +172,13 @@ func TestFormatsKeepEveryPixel(t *testing.T) {
 			}
 
 			file := mustRenderWorn(t, sheet, worn, view)
-			if bytes.Contains(file, []byte("EXIF")) || bytes.Contains(file, []byte("eXIf")) {
-				t.Errorf("%+v: the file contains metadata", view)
-			}
+			testenv.Check(t, !bytes.Contains(file, []byte("EXIF")) && !bytes.Contains(file, []byte("eXIf")),
+				"%+v: the file contains metadata", view)
 			decode := decodePNG
 			if view.Format == render.WebP {
 				decode = decodeWebP
 			}
-			if !same(decode(t, file), picture) {
-				t.Errorf("%+v: the file shows another picture", view)
-			}
+			testenv.Check(t, same(decode(t, file), picture), "%+v: the file shows another picture", view)
 		}
 	}
 }
@@ -206,9 +200,8 @@ func TestEncodeRejects(t *testing.T) {
 
 func TestRevision(t *testing.T) {
 	t.Parallel()
-	if got := renderer.Revision(); !regexp.MustCompile(`^[0-9a-f]{12}$`).MatchString(got) {
-		t.Errorf("Revision: %q; want 12 digits", got)
-	}
+	got := renderer.Revision()
+	testenv.Check(t, regexp.MustCompile(`^[0-9a-f]{12}$`).MatchString(got), "Revision: %q; want 12 digits", got)
 }
 
 // Pictures drawn concurrently, in reused memory, equal those drawn one by one in new memory.
@@ -242,9 +235,8 @@ func TestConcurrentRenders(t *testing.T) {
 			for i := range len(jobs) {
 				job := jobs[(5*i+worker)%len(jobs)] // smaller after larger, and vice versa
 				got, _, err := renderer.Render(job.sheet, worn, job.view)
-				if err != nil || !bytes.Equal(got, job.want) {
-					t.Errorf("%+v of scale %d: another file, or %v", job.view, job.sheet.Scale(), err)
-				}
+				testenv.Check(t, err == nil && bytes.Equal(got, job.want),
+					"%+v of scale %d: another file, or %v", job.view, job.sheet.Scale(), err)
 			}
 		})
 		runtime.Gosched()

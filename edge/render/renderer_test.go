@@ -16,9 +16,7 @@ func TestMapKeyOf(t *testing.T) {
 	f := func(mode Mode, same bool) {
 		t.Helper()
 		steve, alex := mapKeyOf(View{Mode: mode, Type: skin.Classic, Size: 64}, raster.Scales{Skin: 1}), mapKeyOf(View{Mode: mode, Type: skin.Slim, Size: 64, Format: WebP}, raster.Scales{Skin: 1})
-		if (steve == alex) != same {
-			t.Errorf("%s: %+v and %+v", mode, steve, alex)
-		}
+		testenv.Check(t, (steve == alex) == same, "%s: %+v and %+v", mode, steve, alex)
 	}
 
 	f(Isometric, true)

@@ -95,9 +95,8 @@ func TestOmissionsClearTexels(t *testing.T) {
 			}
 			got := mustDraw(t, whole, view)
 			view.Omit &= render.OmitLight
-			if !same(got, mustDraw(t, sheet, view)) {
-				t.Errorf("%s without %d is not that of a sheet without it", mode, omit)
-			}
+			testenv.Check(t, same(got, mustDraw(t, sheet, view)),
+				"%s without %d is not that of a sheet without it", mode, omit)
 		}
 	}
 }
@@ -157,9 +156,8 @@ func TestSidesShowWhatIsWorn(t *testing.T) {
 					}
 				}
 				view.Wear = test.wear
-				if !same(mustDrawWorn(t, sheet, worn, view), want) {
-					t.Error("the picture differs from the reference")
-				}
+				testenv.Check(t, same(mustDrawWorn(t, sheet, worn, view), want),
+					"the picture differs from the reference")
 			})
 		}
 	}

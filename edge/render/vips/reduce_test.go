@@ -113,9 +113,8 @@ func TestReducedColours(t *testing.T) {
 					}
 				}
 			}
-			if rms := math.Sqrt(sum / float64(len(got.Pix))); rms > 8 {
-				t.Errorf("%s of %d pixels is off by %.1f", mode, requested, rms)
-			}
+			rms := math.Sqrt(sum / float64(len(got.Pix)))
+			testenv.Check(t, rms <= 8, "%s of %d pixels is off by %.1f", mode, requested, rms)
 		}
 	}
 }
@@ -149,9 +148,8 @@ func TestConcurrentReductions(t *testing.T) {
 		group.Go(func() {
 			for i, view := range views {
 				got, _, err := reducing.Render(sheet, skin.Sheet{}, view)
-				if err != nil || !bytes.Equal(got, files[i]) {
-					t.Errorf("%+v: %d other bytes, %v", view, len(got), err)
-				}
+				testenv.Check(t, err == nil && bytes.Equal(got, files[i]),
+					"%+v: %d other bytes, %v", view, len(got), err)
 			}
 		})
 	}

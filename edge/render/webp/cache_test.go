@@ -3,6 +3,8 @@ package webp
 import (
 	"math/rand/v2"
 	"testing"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // The cache has what a decoder's has, into which every pixel is put. For rows that equal the
@@ -48,7 +50,5 @@ func TestCacheMatchesReader(t *testing.T) {
 			}
 		}
 	}
-	if repeated == 0 {
-		t.Error("all pixels of repeated rows are in the decoder's cache; want some that are not")
-	}
+	testenv.Check(t, repeated != 0, "all pixels of repeated rows are in the decoder's cache; want some that are not")
 }

@@ -64,10 +64,7 @@ func draw(tb testing.TB, of artwork.NamedSheet, view render.View) picture {
 // every pixel, the colours of transparent ones included.
 func checkEncoding(tb testing.TB, e *webp.Encoder, p picture) {
 	tb.Helper()
-	file, err := e.Append(nil, p.pix, p.width, p.height)
-	if err != nil {
-		tb.Fatalf("%s: %v", p.name, err)
-	}
+	file := testenv.Must(e.Append(nil, p.pix, p.width, p.height))(tb)
 	checkStructure(tb, p, file)
 	checkDecodes(tb, p, file, "golang.org/x/image", decodeInGo)
 	checkByLibraries(tb, p, file)
@@ -242,9 +239,8 @@ func TestAppend(t *testing.T) {
 			p := draw(t, of, view.view)
 			want := testenv.Must(new(webp.Encoder).Append(nil, p.pix, p.width, p.height))(t)
 			got, err := used.Append([]byte("before"), p.pix, p.width, p.height)
-			if err != nil || string(got[:6]) != "before" || !bytes.Equal(got[6:], want) {
-				t.Errorf("%s of %s: a used Encoder appends another file, or %v", view.name, p.name, err)
-			}
+			testenv.Check(t, err == nil && string(got[:6]) == "before" && bytes.Equal(got[6:], want),
+				"%s of %s: a used Encoder appends another file, or %v", view.name, p.name, err)
 		}
 	}
 }
@@ -255,9 +251,8 @@ func TestAppendRejects(t *testing.T) {
 		t.Helper()
 		dst := []byte("before")
 		got, err := new(webp.Encoder).Append(dst, make([]byte, length), width, height)
-		if err == nil || string(got) != "before" {
-			t.Errorf("Append(%d bytes, %d, %d) = %q, %v; want an error and nothing appended", length, width, height, got, err)
-		}
+		testenv.Check(t, err != nil && string(got) == "before",
+			"Append(%d bytes, %d, %d) = %q, %v; want an error and nothing appended", length, width, height, got, err)
 	}
 
 	f(0, 0, 0)
