@@ -61,9 +61,8 @@ func (e *edgeProcess) stop() {
 	e.Helper()
 	testenv.Do(e, e.command.Process.Signal(syscall.SIGTERM))
 	<-e.ended
-	if err := e.command.Wait(); err != nil {
-		e.Errorf("the edge ended with %v; want exit code 0", err)
-	}
+	err := e.command.Wait()
+	testenv.Check(e, err == nil, "the edge ended with %v; want exit code 0", err)
 }
 
 // logUntil starts an edge, and kills it once its log has a line with a text. It returns that line and those before

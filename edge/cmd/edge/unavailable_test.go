@@ -94,10 +94,7 @@ func newFaultProxy(tb testing.TB, upstream string) *faultProxy {
 
 func (p *faultProxy) listen(address string) {
 	p.tb.Helper()
-	listener, err := net.Listen("tcp", address)
-	if err != nil {
-		p.tb.Fatal(err)
-	}
+	listener := testenv.Must(net.Listen("tcp", address))(p.tb)
 	p.server = &httptest.Server{Listener: listener, Config: &http.Server{Handler: p}}
 	p.server.Start()
 }
@@ -168,9 +165,7 @@ func (e *edgeProcess) await(path string, status int) {
 func (e *edgeProcess) same(path string, want httpservertest.Response) httpservertest.Response {
 	e.Helper()
 	a := e.picture(path)
-	if a.Body != want.Body || a.Header.Get("ETag") != want.Header.Get("ETag") {
-		e.Errorf("%s has changed", path)
-	}
+	testenv.Check(e, a.Body == want.Body && a.Header.Get("ETag") == want.Header.Get("ETag"), "%s has changed", path)
 	return a
 }
 
