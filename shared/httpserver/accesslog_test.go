@@ -144,9 +144,7 @@ func TestLogLineLength(t *testing.T) {
 	}
 	for _, line := range got {
 		encoded := testenv.Must(json.Marshal(line))(t)
-		if len(encoded) > 700 {
-			t.Errorf("a line has %d bytes: %.300s", len(encoded), encoded)
-		}
+		testenv.Check(t, len(encoded) <= 700, "a line has %d bytes: %.300s", len(encoded), encoded)
 	}
 	if path, ok := got[0]["path"].(string); !ok || !strings.HasPrefix(path, "/unreadyää") || !strings.HasSuffix(path, "ä…") {
 		t.Errorf("the path is logged as %q", got[0]["path"])
@@ -204,9 +202,8 @@ func TestLogSampleRate(t *testing.T) {
 	const request = "GET /other HTTP/1.1\r\nHost: veneer.test\r\n"
 	exchangeRaw(t, start(t, server), strings.Repeat(request+"\r\n", 3999)+request+"Connection: close\r\n\r\n")
 	// By chance alone it would be more than seven standard deviations.
-	if n := len(lines(t)); n < 800 || n > 1200 {
-		t.Errorf("%d of 4,000 requests are logged; want about 1,000", n)
-	}
+	n := len(lines(t))
+	testenv.Check(t, n >= 800 && n <= 1200, "%d of 4,000 requests are logged; want about 1,000", n)
 }
 
 // The labels of a route are in its log lines.
@@ -244,7 +241,6 @@ func TestUnavailableLogRate(t *testing.T) {
 	if n := len(logged); n < 101 || n > most+1 {
 		t.Errorf("of %d requests answered with 503 %d are logged; want 100 to %d", requests-1, n-1, most)
 	}
-	if last := logged[len(logged)-1]; last["path"] != "/broken" {
-		t.Errorf("the last line is %v; want the internal error", last)
-	}
+	last := logged[len(logged)-1]
+	testenv.Check(t, last["path"] == "/broken", "the last line is %v; want the internal error", last)
 }

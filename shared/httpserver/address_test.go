@@ -44,19 +44,13 @@ func TestAddressConnectionLimit(t *testing.T) {
 	if first == nil || connect("127.0.0.1") == nil {
 		t.Fatal("two connections are rejected")
 	}
-	if connect("127.0.0.1") != nil {
-		t.Error("a third connection is served")
-	}
-	if connect("127.0.0.2") == nil {
-		t.Error("a connection of another address is rejected")
-	}
+	testenv.Check(t, connect("127.0.0.1") == nil, "a third connection is served")
+	testenv.Check(t, connect("127.0.0.2") != nil, "a connection of another address is rejected")
 	_ = first.Close()
 	for connect("127.0.0.1") == nil { // until the server has seen the close
 		continue
 	}
-	if connect("127.0.0.1") != nil {
-		t.Error("a closed connection frees two places")
-	}
+	testenv.Check(t, connect("127.0.0.1") == nil, "a closed connection frees two places")
 }
 
 // Connections of a trusted proxy carry many clients.
@@ -64,18 +58,13 @@ func TestAddressConnectionLimitExemptsProxies(t *testing.T) {
 	t.Parallel()
 	connect := dialFrom(t, 1, netip.MustParsePrefix("127.0.0.1/32"))
 	for range 3 {
-		if connect("127.0.0.1") == nil {
-			t.Error("a connection of a trusted proxy is rejected")
-		}
+		testenv.Check(t, connect("127.0.0.1") != nil, "a connection of a trusted proxy is rejected")
 	}
-	if connect("127.0.0.2") == nil || connect("127.0.0.2") != nil {
-		t.Error("a peer that is no trusted proxy does not get exactly one connection")
-	}
+	testenv.Check(t, connect("127.0.0.2") != nil && connect("127.0.0.2") == nil,
+		"a peer that is no trusted proxy does not get exactly one connection")
 	connect = dialFrom(t, 0)
 	for range 3 {
-		if connect("127.0.0.1") == nil {
-			t.Error("a connection is rejected without a limit")
-		}
+		testenv.Check(t, connect("127.0.0.1") != nil, "a connection is rejected without a limit")
 	}
 }
 

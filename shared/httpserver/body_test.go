@@ -63,9 +63,8 @@ func TestBodyLimit(t *testing.T) {
 		} {
 			answer := receive(t, send(t, address, post+sent))
 			expect(t, answer, fmt.Sprintf("HTTP/1.1 %d ", status))
-			if status == 200 && !strings.HasSuffix(answer, "\r\n\r\n"+body) {
-				t.Errorf("a body of %d bytes is not read as it was sent: %.100s", size, sent)
-			}
+			testenv.Check(t, status != 200 || strings.HasSuffix(answer, "\r\n\r\n"+body),
+				"a body of %d bytes is not read as it was sent: %.100s", size, sent)
 			if status == 413 {
 				expect(t, answer, fmt.Sprintf(`{"code":4,"message":"The body is larger than the %d bytes that are accepted here."}`, limit))
 			}
@@ -152,9 +151,8 @@ func TestUnreadBodies(t *testing.T) {
 	for _, sent := range []string{"Content-Length: 1114111\r\n\r\nx", "Transfer-Encoding: chunked\r\n\r\n"} {
 		conn := send(t, address, "POST /unread HTTP/1.1\r\nHost: veneer.test\r\n"+sent)
 		head := make([]byte, len("HTTP/1.1 200 "))
-		if _, err := io.ReadFull(conn, head); err != nil || string(head) != "HTTP/1.1 200 " {
-			t.Errorf("%q is answered %q, %v", sent, head, err)
-		}
+		_, err := io.ReadFull(conn, head)
+		testenv.Check(t, err == nil && string(head) == "HTTP/1.1 200 ", "%q is answered %q, %v", sent, head, err)
 	}
 	for _, sent := range []string{withContentLength("body"), "Transfer-Encoding: chunked\r\n\r\n" + chunked("body", 2)} {
 		conn := send(t, address, "POST /first HTTP/1.1\r\nHost: veneer.test\r\n"+sent+"GET /next HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\n\r\n")
@@ -173,14 +171,9 @@ func metric(tb testing.TB, name, listener string) float64 {
 // awaitBytes waits until the bodies of a listener take so many bytes.
 func awaitBytes(t *testing.T, listener string, want float64) {
 	t.Helper()
-	const name = "veneer_body_bytes"
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); metric(t, name, listener) != want; <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s of %s is %v; want %v", name, listener, metric(t, name, listener), want)
-		}
-	}
+	testenv.Eventually(t, fmt.Sprintf("bodies of %s take %v bytes", listener, want), func() bool {
+		return metric(t, "veneer_body_bytes", listener) == want
+	})
 }
 
 // sendUntilAccepted repeats a request until its body is accepted; before that it gets 503.
@@ -287,9 +280,8 @@ func TestBodiesBudgetIsReleased(t *testing.T) {
 		if len(rc.PostBody()) == 20_000 {
 			panic("a handler's")
 		}
-		if got := metric(t, "veneer_body_bytes", opts.Listener); got == 0 {
-			t.Error("a body that the handler holds is not counted")
-		}
+		got := metric(t, "veneer_body_bytes", opts.Listener)
+		testenv.Check(t, got != 0, "a body that the handler holds is not counted")
 	})))
 	var clients sync.WaitGroup
 	f := func(status int, sent string) {

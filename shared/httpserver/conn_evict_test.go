@@ -133,13 +133,7 @@ func allServed(t *testing.T, conns []net.Conn, what string) {
 // await waits until the listener's counts satisfy is.
 func (s *testServer) await(t *testing.T, wanted string, is func(httpserver.Counts) bool) {
 	t.Helper()
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); !is(httpserver.CountsOf(s.listener)); <-tick.C {
-		if time.Now().After(deadline) {
-			t.Fatalf("the listener counts %+v; want %s", httpserver.CountsOf(s.listener), wanted)
-		}
-	}
+	testenv.Eventually(t, "the listener counts "+wanted, func() bool { return is(httpserver.CountsOf(s.listener)) })
 }
 
 // attack keeps more connections than the limit open from hostileNetwork until ctx ends. A
@@ -237,9 +231,8 @@ func (s *testServer) checkHonestClients(t *testing.T, use func(net.Conn)) {
 		if status := statusOf(conn); status != fasthttp.StatusOK {
 			t.Fatalf("request %d of an honest client is answered %d", i, status)
 		}
-		if took := time.Since(start); took > most {
-			t.Errorf("an honest client waits for %s; want at most %s", took, most)
-		}
+		took := time.Since(start)
+		testenv.Check(t, took <= most, "an honest client waits for %s; want at most %s", took, most)
 		if i < stay {
 			open = append(open, conn)
 		} else {
@@ -294,9 +287,8 @@ func TestEvictedConnectionGetsResponse(t *testing.T) {
 			if err := response.Read(reader); err != nil || len(response.Body()) != len(hugeBody()) {
 				t.Fatalf("the answer has %d bytes, %v; want %d", len(response.Body()), err, len(hugeBody()))
 			}
-			if _, err := reader.ReadByte(); err == nil {
-				t.Error("more follows the response")
-			}
+			_, err := reader.ReadByte()
+			testenv.Check(t, err != nil, "more follows the response")
 			s.await(t, "none evicted", func(c httpserver.Counts) bool { return c.Evicted == 0 })
 		})
 	}

@@ -141,9 +141,8 @@ func TestDeadlinesOfManyRequests(t *testing.T) {
 			<-time.After(ms)
 		}
 		// In ten seconds that is one a second, and one every 400 ms.
-		if len(reads) > 12 || len(writes) > 26 {
-			t.Errorf("10,000 requests set %d deadlines for reading and %d for writing", len(reads), len(writes))
-		}
+		testenv.Check(t, len(reads) <= 12 && len(writes) <= 26,
+			"10,000 requests set %d deadlines for reading and %d for writing", len(reads), len(writes))
 	})
 }
 

@@ -56,9 +56,7 @@ func TestConnectionMemory(t *testing.T) { //nolint:paralleltest // it runs alone
 			if secure {
 				most = test.overTLS << 10
 			}
-			if took > most {
-				t.Errorf("%s: a connection takes %d bytes; want at most %d", state, took, most)
-			}
+			testenv.Check(t, took <= most, "%s: a connection takes %d bytes; want at most %d", state, took, most)
 		}
 	}
 }

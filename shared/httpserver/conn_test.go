@@ -76,9 +76,8 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	t.Parallel()
 	opts := httpserver.Options{Log: silent(), Limits: limitsWith(func(l *httpserver.Limits) { l.IdleTimeout = 50 * time.Millisecond })}
 	answer := receive(t, send(t, serveTCP(t, opts.NewServer(func(*fasthttp.RequestCtx) {})), get+get))
-	if strings.Count(answer, "HTTP/1.1 200 ") != 2 || strings.Contains(answer, "HTTP/1.1 4") {
-		t.Errorf("two requests and a pause are answered with:\n%s", answer)
-	}
+	testenv.Check(t, strings.Count(answer, "HTTP/1.1 200 ") == 2 && !strings.Contains(answer, "HTTP/1.1 4"),
+		"two requests and a pause are answered with:\n%s", answer)
 
 	opts = httpserver.Options{Log: silent(), Limits: limitsWith(func(l *httpserver.Limits) { l.ReadTimeout = 50 * time.Millisecond })}
 	expect(t, receive(t, send(t, serveTCP(t, opts.NewServer(func(*fasthttp.RequestCtx) {})), "")), "HTTP/1.1 408 ")
@@ -94,9 +93,8 @@ func TestResponsesBeforeBrokenBody(t *testing.T) {
 			t.Errorf("the answers before %q are %q", broken, got)
 		}
 	}
-	if got := sendAll(t, address, get); strings.Count(got, "HTTP/1.1 ") != 1 {
-		t.Errorf("the answers before the end are %q", got)
-	}
+	got := sendAll(t, address, get)
+	testenv.Check(t, strings.Count(got, "HTTP/1.1 ") == 1, "the answers before the end are %q", got)
 	testenv.Equal(t, sendAll(t, address, ""), "", "the answer to the end alone")
 }
 
@@ -109,19 +107,17 @@ func TestLimitsUnderTLS(t *testing.T) {
 		server := httpserver.Options{Log: silent(), Limits: limitsWith(change)}.NewServer(handler)
 		return send(t, serveOn(t, httpserver.Listener{Server: server, TLS: config}).Addr().String(), "")
 	}
-	secure := func(conn net.Conn) net.Conn {
-		return tlsClient(conn)
-	}
 
 	testenv.Equal(t, receive(t, dial(func(l *httpserver.Limits) { l.ReadTimeout = 50 * time.Millisecond }, nil)), "",
 		"a client that sends nothing receives")
 
-	conn := secure(dial(func(l *httpserver.Limits) { l.IdleTimeout = 50 * time.Millisecond }, func(*fasthttp.RequestCtx) {}))
+	short := func(l *httpserver.Limits) { l.IdleTimeout = 50 * time.Millisecond }
+	conn := tlsClient(dial(short, func(*fasthttp.RequestCtx) {}))
 	testenv.Must(io.WriteString(conn, get))(t)
 	expect(t, receive(t, conn), "HTTP/1.1 200 ")
 
 	// The timeout includes the handshake, which takes a while on a busy machine.
-	conn = secure(dial(func(l *httpserver.Limits) { l.ReadTimeout = time.Second }, nil))
+	conn = tlsClient(dial(func(l *httpserver.Limits) { l.ReadTimeout = time.Second }, nil))
 	testenv.Must(io.WriteString(conn, "GET / HT"))(t)
 	expect(t, receive(t, conn), "HTTP/1.1 408 ")
 }
@@ -260,7 +256,5 @@ func TestTCPKeepAlive(t *testing.T) {
 	if controlErr := raw.Control(func(fd uintptr) { on, err = syscall.GetsockoptInt(int(fd), syscall.SOL_SOCKET, syscall.SO_KEEPALIVE) }); controlErr != nil || err != nil {
 		t.Fatal(controlErr, err)
 	}
-	if on == 0 {
-		t.Error("keep-alive is off")
-	}
+	testenv.Check(t, on != 0, "keep-alive is off")
 }

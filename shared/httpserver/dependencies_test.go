@@ -82,9 +82,7 @@ func TestCheckDependenciesLogsEachMinute(t *testing.T) {
 			t.Helper()
 			<-time.After(moment - time.Since(began))
 			synctest.Wait()
-			if out.String() != want {
-				t.Errorf("after %s the log is\n%swant\n%s", moment, out.String(), want)
-			}
+			testenv.Check(t, out.String() == want, "after %s the log is\n%swant\n%s", moment, out.String(), want)
 		}
 		f(0, down)
 		f(59*time.Second, down)

@@ -11,6 +11,8 @@ import (
 	"github.com/valyala/fasthttp"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // memoryConn is a connection on which everything has arrived.
@@ -79,14 +81,12 @@ func FuzzParse(f *testing.F) {
 		if !bytes.HasPrefix(conn.out.Bytes(), []byte("HTTP/1.1 200 ")) {
 			t.Fatalf("the fast path parses %q, but the server answers %.100q", in[:size], conn.out.String())
 		}
-		if diff := cmp.Diff([]request{want}, seen, cmp.AllowUnexported(request{})); diff != "" {
-			t.Errorf("%q is another request to the server (-fast path +server):\n%s", in[:size], diff)
-		}
+		diff := cmp.Diff([]request{want}, seen, cmp.AllowUnexported(request{}))
+		testenv.Check(t, diff == "", "%q is another request to the server (-fast path +server):\n%s", in[:size], diff)
 		for name, values := range want.values {
 			for _, value := range values {
-				if strings.HasPrefix(name, "If-") && !bytes.Contains(c.Conditions, []byte(value)) {
-					t.Errorf("%q has the conditions %q; want %q among them", in[:size], c.Conditions, value)
-				}
+				testenv.Check(t, !strings.HasPrefix(name, "If-") || bytes.Contains(c.Conditions, []byte(value)),
+					"%q has the conditions %q; want %q among them", in[:size], c.Conditions, value)
 			}
 		}
 	})
@@ -103,8 +103,7 @@ func FuzzTraceparent(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, value string) {
 		read := trace.SpanContextFromContext(propagation.TraceContext{}.Extract(t.Context(), propagation.MapCarrier{"traceparent": value}))
-		if read.IsSampled() && !isSampled([]byte(value)) {
-			t.Errorf("%q is sampled, but the fast path would answer it", value)
-		}
+		testenv.Check(t, !read.IsSampled() || isSampled([]byte(value)),
+			"%q is sampled, but the fast path would answer it", value)
 	})
 }

@@ -75,9 +75,8 @@ func TestCloseWhileIdle(t *testing.T) {
 	}()
 	testenv.Do(t, c.Close())
 	testenv.Is(t, <-ended, net.ErrClosed, "the read")
-	if answer, err := io.ReadAll(client); err != nil || len(answer) > 0 {
-		t.Errorf("the client receives %q, %v", answer, err)
-	}
+	answer, err := io.ReadAll(client)
+	testenv.Check(t, err == nil && len(answer) == 0, "the client receives %q, %v", answer, err)
 }
 
 // While the program drains, all requests are left to the server.
@@ -90,9 +89,8 @@ func TestNoFastPathWhileDraining(t *testing.T) {
 	c.listener.draining.Store(true)
 	testenv.Must(io.WriteString(client, plainGet))(t)
 	got := make([]byte, len(plainGet))
-	if _, err := io.ReadFull(c, got); err != nil || string(got) != plainGet {
-		t.Errorf("the server reads %q, %v; want %q", got, err, plainGet)
-	}
+	_, err := io.ReadFull(c, got)
+	testenv.Check(t, err == nil && string(got) == plainGet, "the server reads %q, %v; want %q", got, err, plainGet)
 }
 
 // A request that waited until an earlier response was read is answered with the time after

@@ -191,9 +191,8 @@ func testFastPathEqualsServer(t *testing.T, config *tls.Config) {
 		if answers := fast.fastCount.Load() - before; wantFast >= 0 && answers != wantFast {
 			t.Errorf("%q: the fast path answers %d times; want %d", sent, answers, wantFast)
 		}
-		if diff := cmp.Diff(exchange(serverAddress, sent), got); diff != "" {
-			t.Errorf("%q is answered differently (-server +fast path):\n%s", sent, diff)
-		}
+		diff := cmp.Diff(exchange(serverAddress, sent), got)
+		testenv.Check(t, diff == "", "%q is answered differently (-server +fast path):\n%s", sent, diff)
 	}
 	line := func(target string) string { return "GET " + target + " HTTP/1.1\r\nHost: veneer.test\r\n\r\n" }
 	with := func(fields string) string { return "GET /a HTTP/1.1\r\n" + fields + "\r\n" }
@@ -298,9 +297,8 @@ func TestFastPathLogSample(t *testing.T) {
 		t.Fatalf("%d answers; want %d", len(answers), requests)
 	}
 	// It is outside 400 to 600 less than once in a billion runs.
-	if lines := strings.Count(log.String(), "path=/a "); lines < 400 || lines > 600 {
-		t.Errorf("of %d requests %d are logged; want half of them", requests, lines)
-	}
+	lines := strings.Count(log.String(), "path=/a ")
+	testenv.Check(t, lines >= 400 && lines <= 600, "of %d requests %d are logged; want half of them", requests, lines)
 }
 
 // A 503 is answered by the fast path, or by the server, which logs it.
@@ -356,9 +354,8 @@ func TestFastPathTimeouts(t *testing.T) {
 		testenv.Must(io.WriteString(conn, get))(t)
 	}
 	rest, err := io.ReadAll(reader)
-	if err != nil || bytes.Count(rest, []byte("HTTP/1.1 ")) != 1 {
-		t.Errorf("one answer and a pause end in %v, after %q", err, rest)
-	}
+	testenv.Check(t, err == nil && bytes.Count(rest, []byte("HTTP/1.1 ")) == 1,
+		"one answer and a pause end in %v, after %q", err, rest)
 
 	arriving := newEcho(limitsWith(func(l *httpserver.Limits) { l.ReadTimeout = 50 * time.Millisecond }))
 	expect(t, receive(t, send(t, arriving.listen(t, true), get+get+"GET /a HT")), "HTTP/1.1 200 ", "HTTP/1.1 408 ")
@@ -382,9 +379,8 @@ func TestFastPathTimeouts(t *testing.T) {
 		for err := error(nil); err == nil; { // until the connection is closed
 			_, err = io.WriteString(client, strings.Repeat("GET "+path+" HTTP/1.1\r\nHost: a\r\n\r\n", 100))
 		}
-		if n := writing.fastCount.Load() - before; n > most {
-			t.Errorf("%d requests for %s are answered, though no response is read", n, path)
-		}
+		n := writing.fastCount.Load() - before
+		testenv.Check(t, n <= most, "%d requests for %s are answered, though no response is read", n, path)
 	}
 }
 
@@ -424,9 +420,7 @@ func TestFastPathAddressLimit(t *testing.T) {
 				t.Errorf("of %q %d requests pass; want %d to %d", client, passed, burst, most)
 			}
 		}
-		if fast.fastCount.Load() == 0 {
-			t.Error("the fast path never answers")
-		}
+		testenv.Check(t, fast.fastCount.Load() != 0, "the fast path never answers")
 	}
 }
 
@@ -443,9 +437,8 @@ func TestFastPathRejectsPlaintextUnderTLS(t *testing.T) {
 	}
 	before := e.fastCount.Load()
 	testenv.Must(io.WriteString(conn.NetConn(), get))(t)
-	if rest, _ := io.ReadAll(conn.NetConn()); bytes.Contains(rest, []byte("HTTP/1.1")) {
-		t.Errorf("a plaintext request is answered %q", rest)
-	}
+	rest, _ := io.ReadAll(conn.NetConn())
+	testenv.Check(t, !bytes.Contains(rest, []byte("HTTP/1.1")), "a plaintext request is answered %q", rest)
 	if n := e.fastCount.Load(); before != 2 || n != before {
 		t.Errorf("the fast path answers %d times, and %d plaintext requests; want 2, and none", before, n-before)
 	}
@@ -459,9 +452,8 @@ func TestFastPathPanicLog(t *testing.T) {
 	e.opts.Log = slog.New(slog.NewTextHandler(&log, nil))
 	address := e.listen(t, true)
 	for range 3 {
-		if got := exchangeSecond(t, address, []byte("GET /panic HTTP/1.1\r\nHost: a\r\n\r\n")); len(got) != 1 || got[0].Status != fasthttp.StatusOK {
-			t.Errorf("the server answers %v; want 200", got)
-		}
+		got := exchangeSecond(t, address, []byte("GET /panic HTTP/1.1\r\nHost: a\r\n\r\n"))
+		testenv.Check(t, len(got) == 1 && got[0].Status == fasthttp.StatusOK, "the server answers %v; want 200", got)
 	}
 	if n := strings.Count(log.String(), "the answer is lost"); n != 1 || !strings.Contains(log.String(), "fastpath_test.go") {
 		t.Errorf("three panics are logged %d times:\n%s", n, log.String())

@@ -204,9 +204,8 @@ func TestExpect(t *testing.T) {
 					t.Fatalf("the first answer is %d; want 100", got)
 				}
 				_, _ = io.WriteString(conn, "hello")
-				if got, _ := readResponse(t, conn, reader); got != http.StatusOK {
-					t.Errorf("the answer is %d; want 200", got)
-				}
+				got, _ := readResponse(t, conn, reader)
+				testenv.Check(t, got == http.StatusOK, "the answer is %d; want 200", got)
 			})
 		}
 	}
@@ -229,9 +228,8 @@ func TestConnectionClose(t *testing.T) {
 				}
 				_, _ = io.WriteString(conn, get)
 				_, err := reader.ReadByte()
-				if closed := err != nil && !errors.Is(err, os.ErrDeadlineExceeded); closed != want {
-					t.Errorf("the connection is closed: %t (%v); want %t", closed, err, want)
-				}
+				closed := err != nil && !errors.Is(err, os.ErrDeadlineExceeded)
+				testenv.Check(t, closed == want, "the connection is closed: %t (%v); want %t", closed, err, want)
 			})
 		}
 	}

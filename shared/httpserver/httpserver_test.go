@@ -95,9 +95,8 @@ func TestReadyOnceReadyUntilItDrains(t *testing.T) {
 	f := func(moment string, status int, want string) {
 		t.Helper()
 		got, body, err := fasthttp.Get(nil, "http://"+p.addresses["operators"]+"/readyz")
-		if err != nil || got != status || string(body) != want {
-			t.Errorf("%s, /readyz is %d %s, %v; want %d %s", moment, got, body, err, status, want)
-		}
+		testenv.Check(t, err == nil && got == status && string(body) == want,
+			"%s, /readyz is %d %s, %v; want %d %s", moment, got, body, err, status, want)
 	}
 
 	f("at first", 503, `{"ready":false,"checks":{"objects":"down","postgres":"not yet"}}`)
@@ -222,9 +221,7 @@ func TestOpenAllOrNone(t *testing.T) {
 			httpserver.Listener{Setting: "X_LISTEN", Address: httpserver.Address(first)},
 			httpserver.Listener{Setting: "X_OPS_LISTEN", Address: httpserver.Address(address)},
 		)
-		if err == nil || err.Error() != want {
-			t.Errorf("listening at %q: %v; want %q", address, err, want)
-		}
+		testenv.Check(t, err != nil && err.Error() == want, "listening at %q: %v; want %q", address, err, want)
 		if conn, err := net.Dial("tcp", first); err == nil {
 			_ = conn.Close()
 			t.Errorf("the first listener stays open when the second cannot listen at %q", address)
@@ -244,15 +241,13 @@ func TestAddress(t *testing.T) {
 	t.Parallel()
 	for _, right := range []string{"127.0.0.1:8080", ":8080", "[::1]:8080", "[fe80::1%eth0]:8080", "localhost:0", "core.example.org:65535"} {
 		var address httpserver.Address
-		if err := address.UnmarshalText([]byte(right)); err != nil || string(address) != right {
-			t.Errorf("%q: %q, %v", right, address, err)
-		}
+		err := address.UnmarshalText([]byte(right))
+		testenv.Check(t, err == nil && string(address) == right, "%q: %q, %v", right, address, err)
 	}
 	f := func(wrong, want string) {
 		t.Helper()
-		if err := new(httpserver.Address).UnmarshalText([]byte(wrong)); err == nil || err.Error() != want {
-			t.Errorf("%q: %v; want %q", wrong, err, want)
-		}
+		err := new(httpserver.Address).UnmarshalText([]byte(wrong))
+		testenv.Check(t, err != nil && err.Error() == want, "%q: %v; want %q", wrong, err, want)
 	}
 	const form = ", but must be an address and a port, as in 127.0.0.1:8080 or [::1]:8080"
 	f("", `is ""`+form)

@@ -78,9 +78,7 @@ func getPath(t *testing.T, listener *fasthttputil.InmemoryListener, path, header
 func expect(t *testing.T, answer string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
-		if !strings.Contains(answer, part) {
-			t.Errorf("the answer lacks %q:\n%s", part, answer)
-		}
+		testenv.Check(t, strings.Contains(answer, part), "the answer lacks %q:\n%s", part, answer)
 	}
 }
 
@@ -99,9 +97,8 @@ func TestPanicEndsOneRequest(t *testing.T) {
 
 	answer := getPath(t, listener, "/panic", "X-Request-ID: abc-123\r\n")
 	expect(t, answer, "HTTP/1.1 500 ", `{"code":10,"message":"Something went wrong on our side."}`, "X-Request-Id: abc-123\r\n", "Cache-Control: no-store\r\n")
-	if strings.Contains(answer, "secret") || strings.Contains(answer, "half") {
-		t.Errorf("the answer reveals too much:\n%s", answer)
-	}
+	testenv.Check(t, !strings.Contains(answer, "secret") && !strings.Contains(answer, "half"),
+		"the answer reveals too much:\n%s", answer)
 	expect(t, out.String(), "request_id=abc-123", "the secret is out", "options_test.go")
 
 	expect(t, getPath(t, listener, "/", ""), "HTTP/1.1 200 ", `"well"`)
@@ -183,9 +180,7 @@ func run(t *testing.T, server *fasthttp.Server, listener net.Listener) {
 	go func() { ended <- server.Serve(listener) }()
 	t.Cleanup(func() {
 		_ = listener.Close()
-		if err := <-ended; err != nil {
-			t.Error(err)
-		}
+		testenv.Is(t, <-ended, nil, "Serve()")
 	})
 }
 
@@ -222,6 +217,19 @@ func sendAll(t *testing.T, address, sent string) string {
 	return receive(t, conn)
 }
 
+// serveUploads serves a handler for bodies of most bytes, and at /uploads of mostUploaded bytes within UPLOAD_TIMEOUT.
+func serveUploads(t *testing.T, opts httpserver.Options, most, mostUploaded int, h fasthttp.RequestHandler) string {
+	t.Helper()
+	others, uploads := bodyHandler(opts, most, 0, h), bodyHandler(opts, mostUploaded, opts.Limits.UploadTimeout, h)
+	return serveTCP(t, opts.NewServer(func(rc *fasthttp.RequestCtx) {
+		if string(rc.Path()) == "/uploads" {
+			uploads(rc)
+		} else {
+			others(rc)
+		}
+	}))
+}
+
 func TestSlowRequestTimesOut(t *testing.T) {
 	t.Parallel()
 	f := func(sent string, shorten func(*httpserver.Limits)) {
@@ -230,15 +238,8 @@ func TestSlowRequestTimesOut(t *testing.T) {
 		shorten(&bounds)
 		opts := httpserver.Options{Log: silent(), Limits: bounds}
 		never := func(*fasthttp.RequestCtx) { t.Error("the handler is called") }
-		others, uploads := bodyHandler(opts, 1024, 0, never), bodyHandler(opts, 1024, bounds.UploadTimeout, never)
-		server := opts.NewServer(func(rc *fasthttp.RequestCtx) {
-			if string(rc.Path()) == "/uploads" {
-				uploads(rc)
-			} else {
-				others(rc)
-			}
-		})
-		expect(t, receive(t, send(t, serveTCP(t, server), sent)), "HTTP/1.1 408 ", `"code":4`, "Cache-Control: no-store\r\n")
+		answer := receive(t, send(t, serveUploads(t, opts, 1024, 1024, never), sent))
+		expect(t, answer, "HTTP/1.1 408 ", `"code":4`, "Cache-Control: no-store\r\n")
 	}
 
 	const rest = " HTTP/1.1\r\nHost: veneer.test\r\nContent-Length: 10\r\n\r\nhalf"
@@ -265,14 +266,7 @@ func TestUploadTimeout(t *testing.T) {
 		deadlines <- deadline
 		rc.SetBody(rc.PostBody())
 	}
-	others, uploads := bodyHandler(opts, 4, 0, answer), bodyHandler(opts, 10, bounds.UploadTimeout, answer)
-	address := serveTCP(t, opts.NewServer(func(rc *fasthttp.RequestCtx) {
-		if string(rc.Path()) == "/uploads" {
-			uploads(rc)
-		} else {
-			others(rc)
-		}
-	}))
+	address := serveUploads(t, opts, 4, 10, answer)
 
 	const rest = " HTTP/1.1\r\nHost: veneer.test\r\nConnection: close\r\nContent-Length: "
 	upload := send(t, address, "POST /uploads"+rest+"10\r\n\r\nfirst")
@@ -284,9 +278,8 @@ func TestUploadTimeout(t *testing.T) {
 	expect(t, receive(t, upload), "HTTP/1.1 200 ", "\r\n\r\nfirst+last")
 	select {
 	case deadline := <-deadlines:
-		if deadline.Before(complete.Add(bounds.WorkTimeout)) {
-			t.Errorf("the work may last until %v, less than %v from %v", deadline, bounds.WorkTimeout, complete)
-		}
+		testenv.Check(t, !deadline.Before(complete.Add(bounds.WorkTimeout)),
+			"the work may last until %v, less than %v from %v", deadline, bounds.WorkTimeout, complete)
 	default:
 		t.Error("the handler was not called")
 	}

@@ -49,13 +49,10 @@ func TestPage(t *testing.T) {
 	page.Write(rc, fasthttp.StatusTeapot)
 	body := string(rc.Response.Body())
 	for _, want := range []string{"<title>A &lt;b&gt;</title>", "<p>x &amp; y</p>", `<a href="/api/docs">The &lt;API&gt;</a>`} {
-		if !strings.Contains(body, want) {
-			t.Errorf("the page lacks %s:\n%s", want, body)
-		}
+		testenv.Check(t, strings.Contains(body, want), "the page lacks %s:\n%s", want, body)
 	}
-	if strings.Contains(body, "javascript:") || strings.Contains(body, "<script") {
-		t.Errorf("the page has a script:\n%s", body)
-	}
+	testenv.Check(t, !strings.Contains(body, "javascript:") && !strings.Contains(body, "<script"),
+		"the page has a script:\n%s", body)
 	header := &rc.Response.Header
 	if policy := string(header.Peek("Content-Security-Policy")); !strings.HasPrefix(policy, "default-src 'none'; style-src 'sha256-") || rc.Response.StatusCode() != fasthttp.StatusTeapot ||
 		string(header.ContentType()) != "text/html; charset=utf-8" {
@@ -67,9 +64,8 @@ func TestNotFoundPage(t *testing.T) {
 	t.Parallel()
 	page := httpserver.NotFoundPage(httpserver.Link{Path: "/", Text: "Start"})
 	rc := exchange(nil)
-	if err := page.WriteNotFound(rc); fault.KindOf(err) != fault.NotFound {
-		t.Errorf("a program gets %v; want a NotFound fault", err)
-	}
+	err := page.WriteNotFound(rc)
+	testenv.Check(t, fault.KindOf(err) == fault.NotFound, "a program gets %v; want a NotFound fault", err)
 	rc.Request.Header.Set("Accept", "text/html")
 	if err := page.WriteNotFound(rc); err != nil || rc.Response.StatusCode() != fasthttp.StatusNotFound || !strings.Contains(string(rc.Response.Body()), `<a href="/">Start</a>`) {
 		t.Errorf("a browser gets %v, %d %s", err, rc.Response.StatusCode(), rc.Response.Body())

@@ -26,9 +26,8 @@ func TestRequestID(t *testing.T) {
 	f := func(sent string, accepted bool) {
 		t.Helper()
 		answer := getPath(t, listener, "/", "X-Request-ID: "+sent+"\r\n")
-		if (id == sent) != accepted || id == "" {
-			t.Errorf("the id %q became %q; want it unchanged: %t", sent, id, accepted)
-		}
+		testenv.Check(t, (id == sent) == accepted && id != "",
+			"the id %q became %q; want it unchanged: %t", sent, id, accepted)
 		expect(t, answer, "\r\nX-Request-Id: "+id+"\r\n")
 	}
 
@@ -168,9 +167,7 @@ func TestRequestIDIsLogged(t *testing.T) {
 		var id string
 		if _, after, ok := strings.Cut(line, "request_id="); ok {
 			_, err := fmt.Sscan(after, &id)
-			if err != nil || !ids[id] {
-				t.Errorf("the log has a line with the id %q, %v; no answer has it", id, err)
-			}
+			testenv.Check(t, err == nil && ids[id], "the log has a line with the id %q, %v; no answer has it", id, err)
 		}
 	}
 	if answered := e.fastCount.Load(); answered == 0 || len(lines) < 2 {

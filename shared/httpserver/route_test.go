@@ -189,9 +189,8 @@ func TestRequestsAreCountedInParallel(t *testing.T) {
 	for metric, want := range map[string]string{
 		"veneer_requests_total": `route="other",status="2xx"} 8000`, "veneer_request_seconds_count": `route="other"} 8000`, "veneer_requests_in_flight": "} 0",
 	} {
-		if got := exposed(metric); !slices.Contains(got, want) {
-			t.Errorf("%s is %q; want %s", metric, got, want)
-		}
+		got := exposed(metric)
+		testenv.Check(t, slices.Contains(got, want), "%s is %q; want %s", metric, got, want)
 	}
 }
 
@@ -219,9 +218,8 @@ func TestRoutesOfOneNameAreOne(t *testing.T) {
 	}
 	f := func(metric, want string) {
 		t.Helper()
-		if got := strings.Join(exposed(metric), "\n"); strings.Count(got, want) != 1 {
-			t.Errorf("%s is\n%s\nwant %s", metric, got, want)
-		}
+		got := strings.Join(exposed(metric), "\n")
+		testenv.Check(t, strings.Count(got, want) == 1, "%s is\n%s\nwant %s", metric, got, want)
 	}
 
 	f("veneer_requests_total", `route="other",status="2xx"} 2`)

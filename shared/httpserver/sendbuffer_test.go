@@ -52,9 +52,8 @@ func TestSendBufferOfUnreadResponses(t *testing.T) {
 			t.Fatalf("%d connections are closed; want %d", closed.Load(), conns)
 		}
 	}
-	if unsentBytes == 0 || unsentBytes > most {
-		t.Errorf("up to %d bytes of a connection are in its send buffer; want at most %d", unsentBytes, most)
-	}
+	testenv.Check(t, unsentBytes != 0 && unsentBytes <= most,
+		"up to %d bytes of a connection are in its send buffer; want at most %d", unsentBytes, most)
 }
 
 // unsent returns the bytes in the send buffer of each connection of a listener.

@@ -65,9 +65,8 @@ func TestRequestsAreTraced(t *testing.T) {
 		t.Fatalf("the spans are %+v", spans)
 	}
 	got := spans[1]
-	if got.Trace == traceID || got.Parent != "" || got.Trace != line.Trace {
-		t.Errorf("the trace is %s, and %s in the log; the client's is %s", got.Trace, line.Trace, traceID)
-	}
+	testenv.Check(t, got.Trace != traceID && got.Parent == "" && got.Trace == line.Trace,
+		"the trace is %s, and %s in the log; the client's is %s", got.Trace, line.Trace, traceID)
 	want := map[string]string{
 		"request_id": "abc-123", "listener": "public", "http.request.method": "GET", "http.route": "/{any}",
 		"url.path": "/\uFFFD", "http.response.status_code": "500", "outcome": "odd",
