@@ -35,11 +35,10 @@ const unwritableURL = "OBJECTS_TEST_UNWRITABLE_URL"
 func TestDirectoryNotWritable(t *testing.T) {
 	t.Parallel()
 	if url := os.Getenv(unwritableURL); url != "" {
-		reader, err := blobstore.New(blobstore.Config{URL: url, Timeout: time.Minute, ReadOnly: true})
-		testenv.Do(t, err)
+		reader := testenv.Must(blobstore.New(blobstore.Config{URL: url, Timeout: time.Minute, ReadOnly: true}))(t)
 		testenv.Do(t, reader.Ready(t.Context()))
 		writer := testenv.Must(blobstore.New(blobstore.Config{URL: url, Timeout: time.Minute}))(t)
-		err = writer.Ready(t.Context())
+		err := writer.Ready(t.Context())
 		if !config.IsFinal(err) || !strings.HasPrefix(err.Error(), fmt.Sprintf("URL is %q, a directory that this user cannot write to; ", url)) {
 			t.Errorf("Ready: %v; want a final error that says that this user cannot write", err)
 		}
@@ -68,9 +67,8 @@ func TestDirectoryNotWritable(t *testing.T) {
 		if os.Geteuid() == 0 {
 			child.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
 		}
-		if out, err := child.CombinedOutput(); err != nil {
-			t.Errorf("with %s: %v: %s", unwritable, err, out)
-		}
+		out, err := child.CombinedOutput()
+		testenv.Check(t, err == nil, "with %s: %v: %s", unwritable, err, out)
 		testenv.Do(t, os.Chmod(unwritable, 0o755))
 	}
 	check(root)
@@ -154,13 +152,11 @@ func TestDirectoryIgnoresOtherFiles(t *testing.T) {
 			t.Errorf("cleaned %d files of %d bytes, %v; want 2 of 14", files, size, err)
 		}
 		after := testenv.Must(os.ReadDir(root))(t)
-		if gone := len(before) - len(after); gone != map[bool]int{true: 2}[remove] {
-			t.Errorf("remove %t removed %d", remove, gone)
-		}
+		gone := len(before) - len(after)
+		testenv.Check(t, gone == map[bool]int{true: 2}[remove], "remove %t removed %d", remove, gone)
 	}
-	if files, _, err := store.CleanTemp(t.Context(), true); files != 0 || err != nil {
-		t.Errorf("cleaned %d files again, %v", files, err)
-	}
+	files, _, err := store.CleanTemp(t.Context(), true)
+	testenv.Check(t, files == 0 && err == nil, "cleaned %d files again, %v", files, err)
 }
 
 // One directory has more files than a page.
@@ -205,17 +201,15 @@ func TestDirectoryNotMounted(t *testing.T) {
 	testenv.Do(t, os.Rename(root, root+"-unmounted"))
 	f := func() {
 		t.Helper()
-		_, err := store.Get(t.Context(), hash)
-		unavailable(t, err)
+		unavailable(t, testenv.ErrOf(store.Get(t.Context(), hash)))
 		unavailable(t, store.Put(t.Context(), hash, file))
 		unavailable(t, store.Check(t.Context()))
 	}
 	f() // the directory does not exist
 	testenv.Do(t, os.Mkdir(root, 0o700))
 	f() // it is an empty mount point
-	if files, err := os.ReadDir(root); err != nil || len(files) > 0 {
-		t.Errorf("putting left %v in the mount point (%v)", files, err)
-	}
+	files, err := os.ReadDir(root)
+	testenv.Check(t, err == nil && len(files) == 0, "putting left %v in the mount point (%v)", files, err)
 
 	testenv.Do(t, os.Remove(root))
 	testenv.Do(t, os.Rename(root+"-unmounted", root))
@@ -240,10 +234,7 @@ func TestDirectoryTimeout(t *testing.T) {
 	// by the breaker.
 	var group sync.WaitGroup
 	for range 100 {
-		group.Go(func() {
-			_, err := store.Get(t.Context(), pipe)
-			unavailable(t, err)
-		})
+		group.Go(func() { unavailable(t, testenv.ErrOf(store.Get(t.Context(), pipe))) })
 	}
 	group.Wait()
 
@@ -254,9 +245,7 @@ func TestDirectoryTimeout(t *testing.T) {
 		if err == nil {
 			err = errors.Join(os.Remove(path), writer.Close())
 		}
-		if err != nil {
-			t.Error(err)
-		}
+		testenv.Is(t, err, nil, "the release")
 	}
 	release()
 	testenv.Eventually(t, "the store recovers", func() bool { return store.Put(t.Context(), skin.HashOf(file), file) == nil })
@@ -290,9 +279,7 @@ func TestDirectoryKilled(t *testing.T) {
 		}
 	}
 
-	if len(acknowledged) < 50 {
-		t.Errorf("only %d puts were acknowledged", len(acknowledged))
-	}
+	testenv.Check(t, len(acknowledged) >= 50, "only %d puts were acknowledged", len(acknowledged))
 	for object, err := range store.List(t.Context()) {
 		testenv.Do(t, err)
 		testenv.Is(t, testenv.ErrOf(store.Get(t.Context(), object.Hash)), nil, "get of a listed file")
@@ -332,7 +319,5 @@ func putForever(url string) error {
 
 func unavailable(t *testing.T, err error) {
 	t.Helper()
-	if fault.KindOf(err) != fault.Unavailable {
-		t.Errorf("got %v, want an Unavailable fault", err)
-	}
+	testenv.Check(t, fault.KindOf(err) == fault.Unavailable, "got %v, want an Unavailable fault", err)
 }

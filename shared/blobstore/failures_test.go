@@ -58,9 +58,8 @@ func TestBreakerOpensForBrokenStore(t *testing.T) {
 	for range calls {
 		unavailable(t, get())
 	}
-	if n := requests.Load(); n < 5 || n > calls/2 {
-		t.Errorf("%d calls made %d requests; want 5, and then a few", calls, n)
-	}
+	n := requests.Load()
+	testenv.Check(t, n >= 5 && n <= calls/2, "%d calls made %d requests; want 5, and then a few", calls, n)
 	works.Store(true)
 	testenv.Eventually(t, "the store, which works, gets requests", func() bool { return get() == nil })
 }
@@ -76,9 +75,7 @@ func TestMissingFilesAreNoFailures(t *testing.T) {
 		}
 	}
 	testenv.Do(t, store.Put(t.Context(), hash, []byte("file")))
-	if _, err := store.Get(t.Context(), hash); err != nil {
-		t.Error(err)
-	}
+	testenv.Is(t, testenv.ErrOf(store.Get(t.Context(), hash)), nil, "get of a file that was missing")
 }
 
 // There are more callers than tokens and places in the queue.
@@ -114,9 +111,8 @@ func TestCallLimit(t *testing.T) {
 	for range more {
 		err := <-outcomes
 		unavailable(t, err)
-		if err != nil && !strings.Contains(err.Error(), "queue is full") {
-			t.Errorf("got %v, want the error of a full queue", err)
-		}
+		testenv.Check(t, err == nil || strings.Contains(err.Error(), "queue is full"),
+			"got %v, want the error of a full queue", err)
 	}
 	close(release)
 	callers.Wait()
@@ -131,7 +127,5 @@ func TestCallLimit(t *testing.T) {
 			served++
 		}
 	}
-	if served < maxCalls {
-		t.Errorf("%d callers succeeded; want at least %d", served, maxCalls)
-	}
+	testenv.Check(t, served >= maxCalls, "%d callers succeeded; want at least %d", served, maxCalls)
 }

@@ -49,15 +49,11 @@ func TestBucketRequests(t *testing.T) {
 	file := bytes.Repeat([]byte("1 MiB of texture"), 1<<16)
 	hash := skin.HashOf(file)
 	f("get of nothing", 2, func() error {
-		if _, err := store.Get(t.Context(), hash); !errors.Is(err, blobstore.ErrNotFound) {
-			return fmt.Errorf("got %w", err)
-		}
+		testenv.Is(t, testenv.ErrOf(store.Get(t.Context(), hash)), blobstore.ErrNotFound, "get of nothing")
 		return nil
 	})
 	f("put", 1, func() error { return store.Put(t.Context(), hash, file) })
-	if got := contentType.Load(); got != "image/png" {
-		t.Errorf("put as %q", got)
-	}
+	testenv.Equal(t, contentType.Load(), "image/png", "the Content-Type of a put")
 	f("get", 1, func() error { _, err := store.Get(t.Context(), hash); return err })
 	f("delete", 1, func() error { return store.Delete(t.Context(), hash) })
 }
@@ -106,25 +102,15 @@ func TestBucketRetriesOnce(t *testing.T) {
 			flaky.breaks.Store(broken)
 			flaky.requests.Store(0)
 			err := do(blobstoretest.Open(t, flaky.Config))
-			if (err == nil) != (broken == 1) {
-				t.Errorf("%s with %d broken connections: %v", operation, broken, err)
-			}
-			if got := flaky.requests.Load(); broken == 2 && got != 2 {
-				t.Errorf("%s was tried %d times; want 2", operation, got)
-			}
+			testenv.Check(t, (err == nil) == (broken == 1), "%s with %d broken connections: %v", operation, broken, err)
+			got := flaky.requests.Load()
+			testenv.Check(t, broken != 2 || got == 2, "%s was tried %d times; want 2", operation, got)
 		}
 	}
 	testenv.Do(t, blobstoretest.Open(t, flaky.Config).Put(t.Context(), hash, file))
 	f("get", func(store *blobstore.Store) error { _, err := store.Get(t.Context(), hash); return err })
 	f("check", func(store *blobstore.Store) error { return store.Check(t.Context()) })
-	f("list", func(store *blobstore.Store) error {
-		for _, err := range store.List(t.Context()) {
-			if err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	f("list", func(store *blobstore.Store) error { return blobstoretest.LastError(t.Context(), store) })
 	f("delete", func(store *blobstore.Store) error { return store.Delete(t.Context(), hash) })
 }
 
@@ -137,9 +123,8 @@ func TestBucketRetriesPut(t *testing.T) {
 	flaky.breaks.Store(5)
 	testenv.Do(t, store.Put(t.Context(), skin.HashOf(file), file))
 	testenv.Equal(t, flaky.requests.Load(), 6, "how often the file was put")
-	if got, err := store.Get(t.Context(), skin.HashOf(file)); err != nil || !bytes.Equal(got, file) {
-		t.Errorf("got %q (%v)", got, err)
-	}
+	got, err := store.Get(t.Context(), skin.HashOf(file))
+	testenv.Check(t, err == nil && bytes.Equal(got, file), "got %q (%v)", got, err)
 
 	// A breaker that is opened by the failures of several puts fails none of them: all eight
 	// are in flight before the first one fails.
@@ -199,9 +184,7 @@ func TestBucketPages(t *testing.T) {
 		group.Go(func() {
 			for n := range numbers {
 				file := fmt.Appendf(nil, "file %d", n)
-				if err := store.Put(t.Context(), skin.HashOf(file), file); err != nil {
-					t.Error(err)
-				}
+				testenv.Is(t, store.Put(t.Context(), skin.HashOf(file), file), nil, "a put")
 			}
 		})
 	}
@@ -222,8 +205,7 @@ func TestBucketPages(t *testing.T) {
 func TestBucketPrefixes(t *testing.T) {
 	t.Parallel()
 	cfg := blobstoretest.Bucket(t).Config
-	location, err := url.Parse(cfg.URL)
-	testenv.Do(t, err)
+	location := testenv.Must(url.Parse(cfg.URL))(t)
 	file, other := []byte("inside"), []byte("outside")
 
 	cfg.URL = "s3://" + location.Host + "/0"
@@ -232,8 +214,8 @@ func TestBucketPrefixes(t *testing.T) {
 
 	cfg.URL = "s3://" + location.Host
 	outer := blobstoretest.Open(t, cfg)
-	_, err = outer.Get(t.Context(), skin.HashOf(file))
-	unavailable(t, err) // the marker is valid for its own prefix only
+	// The marker is valid for its own prefix only.
+	unavailable(t, testenv.ErrOf(outer.Get(t.Context(), skin.HashOf(file))))
 	testenv.Do(t, outer.Init(t.Context()))
 	testenv.Do(t, outer.Put(t.Context(), skin.HashOf(other), other))
 	testenv.Is(t, testenv.ErrOf(outer.Get(t.Context(), skin.HashOf(file))), blobstore.ErrNotFound,
@@ -243,9 +225,7 @@ func TestBucketPrefixes(t *testing.T) {
 		t.Helper()
 		for object, err := range store.List(t.Context()) {
 			testenv.Do(t, err)
-			if object.Hash != skin.HashOf(want) {
-				t.Errorf("listed %s", object.Hash)
-			}
+			testenv.Check(t, object.Hash == skin.HashOf(want), "listed %s", object.Hash)
 		}
 	}
 	f(inner, file)
@@ -270,8 +250,7 @@ func TestBucketUnreachable(t *testing.T) {
 // TestBucketTimeout has a server that accepts connections, but never responds.
 func TestBucketTimeout(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	testenv.Do(t, err)
+	listener := testenv.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	accepted := make(chan net.Conn, 100)
 	go func() {
 		defer close(accepted)
@@ -301,7 +280,7 @@ func TestBucketTimeout(t *testing.T) {
 		cancel()
 		conn.Close()
 	}()
-	_, err = blobstoretest.Open(t, stubConfig("http://"+listener.Addr().String(), time.Hour)).Get(ctx, skin.Hash{})
+	_, err := blobstoretest.Open(t, stubConfig("http://"+listener.Addr().String(), time.Hour)).Get(ctx, skin.Hash{})
 	unavailable(t, err)
 	testenv.Is(t, err, context.Canceled, "get of a caller that cancels")
 }
@@ -326,8 +305,7 @@ func TestBucketTruncatedFile(t *testing.T) {
 		w.Header().Set("Content-Length", "100")
 		writeFile(w, []byte("less than that"))
 	})
-	_, err := store.Get(t.Context(), skin.HashOf([]byte("less than that")))
-	unavailable(t, err)
+	unavailable(t, testenv.ErrOf(store.Get(t.Context(), skin.HashOf([]byte("less than that")))))
 }
 
 // TestBucketListOutOfOrder has a server that begins every page at the start.
@@ -354,11 +332,7 @@ func TestBucketListOutOfOrder(t *testing.T) {
 		return err
 	}
 	upstream.Config.Endpoint = serve(t, proxy.ServeHTTP)
-	var last error
-	for _, last = range blobstoretest.Open(t, upstream.Config).List(t.Context()) {
-		continue
-	}
-	unavailable(t, last)
+	unavailable(t, blobstoretest.LastError(t.Context(), blobstoretest.Open(t, upstream.Config)))
 }
 
 // everyCallFails makes all calls, each with a store of its own, as the breaker would reject
@@ -369,9 +343,7 @@ func everyCallFails(t *testing.T, cfg blobstore.Config, want error) {
 		t.Helper()
 		err := call(blobstoretest.Open(t, cfg))
 		unavailable(t, err)
-		if want != nil && !errors.Is(err, want) {
-			t.Errorf("got %v, want %v", err, want)
-		}
+		testenv.Check(t, want == nil || errors.Is(err, want), "got %v, want %v", err, want)
 	}
 	file := []byte("file")
 	hash := skin.HashOf(file)
@@ -380,12 +352,7 @@ func everyCallFails(t *testing.T, cfg blobstore.Config, want error) {
 	f(func(store *blobstore.Store) error { return store.Put(t.Context(), hash, file) })
 	f(func(store *blobstore.Store) error { return store.Delete(t.Context(), hash) })
 	f(func(store *blobstore.Store) error { _, err := store.Get(t.Context(), hash); return err })
-	f(func(store *blobstore.Store) (last error) {
-		for _, last = range store.List(t.Context()) {
-			continue
-		}
-		return last
-	})
+	f(func(store *blobstore.Store) error { return blobstoretest.LastError(t.Context(), store) })
 	f(func(store *blobstore.Store) error { _, _, err := store.CleanTemp(t.Context(), true); return err })
 }
 

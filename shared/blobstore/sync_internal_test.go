@@ -33,7 +33,6 @@ func TestDirectorySyncs(t *testing.T) {
 		return file.Sync()
 	}
 	testenv.Do(t, d.write(t.Context(), "ab/name.png", []byte("content")))
-	if want := []string{"the file, not named yet", "ab"}; !slices.Equal(synced, want) {
-		t.Errorf("synced: %q; want %q", synced, want)
-	}
+	want := []string{"the file, not named yet", "ab"}
+	testenv.Check(t, slices.Equal(synced, want), "synced: %q; want %q", synced, want)
 }

@@ -69,18 +69,14 @@ func Bucket(tb testing.TB) Backend {
 	tb.Cleanup(func() {
 		ctx := context.WithoutCancel(tb.Context()) // the test's own has ended
 		exists, err := client.BucketExists(ctx, name)
-		if err != nil {
-			tb.Errorf("look for bucket %s: %v", name, err)
-		}
+		testenv.Check(tb, err == nil, "look for bucket %s: %v", name, err)
 		if !exists {
 			return
 		}
 		for err := range client.RemoveObjects(ctx, name, client.ListObjects(ctx, name, minio.ListObjectsOptions{Recursive: true}), minio.RemoveObjectsOptions{}) {
 			tb.Errorf("empty bucket %s: %v", name, err.Err)
 		}
-		if err := client.RemoveBucket(ctx, name); err != nil {
-			tb.Errorf("remove bucket %s: %v", name, err)
-		}
+		testenv.Is(tb, client.RemoveBucket(ctx, name), nil, "remove bucket %s", name)
 	})
 	return Backend{
 		Config: blobstore.Config{

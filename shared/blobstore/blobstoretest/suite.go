@@ -58,9 +58,7 @@ func keepsFiles(t *testing.T, backend Backend) {
 		for range 2 {
 			testenv.Do(t, store.Put(t.Context(), hash, file))
 			got := testenv.Must(other.Get(t.Context(), hash))(t)
-			if !bytes.Equal(got, file) {
-				t.Errorf("got %d bytes that are not the %d put", len(got), len(file))
-			}
+			testenv.Check(t, bytes.Equal(got, file), "got %d bytes that are not the %d put", len(got), len(file))
 		}
 	}
 }
@@ -73,9 +71,7 @@ func repairs(t *testing.T, backend Backend) {
 	backend.Write(t, nameOf(hash), []byte("who"))
 	testenv.Do(t, store.Put(t.Context(), hash, file))
 	got := testenv.Must(store.Get(t.Context(), hash))(t)
-	if !bytes.Equal(got, file) {
-		t.Errorf("got %q", got)
-	}
+	testenv.Check(t, bytes.Equal(got, file), "got %q", got)
 }
 
 func concurrent(t *testing.T, backend Backend) {
@@ -86,9 +82,7 @@ func concurrent(t *testing.T, backend Backend) {
 	var group sync.WaitGroup
 	for range 8 {
 		group.Go(func() {
-			if err := store.Put(t.Context(), hash, file); err != nil {
-				t.Error(err)
-			}
+			testenv.Is(t, store.Put(t.Context(), hash, file), nil, "one of several puts")
 		})
 		group.Go(func() {
 			if _, err := store.Get(t.Context(), hash); err != nil && !errors.Is(err, blobstore.ErrNotFound) {
@@ -97,41 +91,32 @@ func concurrent(t *testing.T, backend Backend) {
 		})
 	}
 	group.Wait()
-	if _, err := store.Get(t.Context(), hash); err != nil {
-		t.Error(err)
-	}
-	if got := list(t, store); len(got) != 1 {
-		t.Errorf("listed %v", got)
-	}
+	testenv.Is(t, testenv.ErrOf(store.Get(t.Context(), hash)), nil, "get after them")
+	got := list(t, store)
+	testenv.Check(t, len(got) == 1, "listed %v", got)
 }
 
 func missing(t *testing.T, backend Backend) {
 	t.Helper()
 	file, absent := []byte("there"), skin.HashOf([]byte("absent"))
 	store := Open(t, backend.Config)
-	_, err := store.Get(t.Context(), absent)
-	wantUnavailable(t, "get before Init", err)
+	wantUnavailable(t, "get before Init", testenv.ErrOf(store.Get(t.Context(), absent)))
 	wantUnavailable(t, "check before Init", store.Check(t.Context()))
 
 	testenv.Do(t, store.Init(t.Context()))
 	testenv.Do(t, store.Check(t.Context()))
 	testenv.Do(t, store.Put(t.Context(), skin.HashOf(file), file))
-	if _, err := store.Get(t.Context(), absent); !errors.Is(err, blobstore.ErrNotFound) {
-		t.Errorf("get of an absent file: %v", err)
-	}
+	testenv.Is(t, testenv.ErrOf(store.Get(t.Context(), absent)), blobstore.ErrNotFound, "get of an absent file")
 
 	backend.Write(t, marker, []byte("of something else"))
-	_, err = store.Get(t.Context(), absent)
-	wantUnavailable(t, "get with a foreign marker", err)
+	wantUnavailable(t, "get with a foreign marker", testenv.ErrOf(store.Get(t.Context(), absent)))
 	wantUnavailable(t, "check with a foreign marker", store.Check(t.Context()))
 
 	backend.Remove(t, marker)
-	_, err = store.Get(t.Context(), absent)
-	wantUnavailable(t, "get without marker", err)
+	wantUnavailable(t, "get without marker", testenv.ErrOf(store.Get(t.Context(), absent)))
 	wantUnavailable(t, "check without marker", store.Check(t.Context()))
-	if _, err := store.Get(t.Context(), skin.HashOf(file)); err != nil {
-		t.Errorf("get of an existing file without marker: %v", err)
-	}
+	testenv.Is(t, testenv.ErrOf(store.Get(t.Context(), skin.HashOf(file))), nil,
+		"get of an existing file without marker")
 }
 
 func corrupt(t *testing.T, backend Backend) {
@@ -160,13 +145,11 @@ func wrongHash(t *testing.T, backend Backend) {
 		skin.HashOf([]byte("this")): []byte("that"),
 		skin.HashOf(huge):           huge,
 	} {
-		if err := store.Put(t.Context(), hash, file); fault.KindOf(err) != fault.Internal {
-			t.Errorf("got %v", err)
-		}
+		err := store.Put(t.Context(), hash, file)
+		testenv.Check(t, fault.KindOf(err) == fault.Internal, "got %v", err)
 	}
-	if got := list(t, store); len(got) != 0 {
-		t.Errorf("listed %v", got)
-	}
+	got := list(t, store)
+	testenv.Check(t, len(got) == 0, "listed %v", got)
 }
 
 func readOnly(t *testing.T, backend Backend) {
@@ -174,23 +157,16 @@ func readOnly(t *testing.T, backend Backend) {
 	cfg := backend.Config
 	cfg.ReadOnly = true
 	reader := Open(t, cfg)
-	if err := reader.Init(t.Context()); !errors.Is(err, blobstore.ErrReadOnly) {
-		t.Errorf("init: %v", err)
-	}
+	testenv.Is(t, reader.Init(t.Context()), blobstore.ErrReadOnly, "init")
 	wantUnavailable(t, "check by a reader before Init", reader.Check(t.Context()))
 
 	store := OpenInit(t, backend.Config)
 	file, other := []byte("there"), []byte("not there")
 	testenv.Do(t, store.Put(t.Context(), skin.HashOf(file), file))
-	if err := reader.Put(t.Context(), skin.HashOf(other), other); !errors.Is(err, blobstore.ErrReadOnly) {
-		t.Errorf("put: %v", err)
-	}
-	if err := reader.Delete(t.Context(), skin.HashOf(file)); !errors.Is(err, blobstore.ErrReadOnly) {
-		t.Errorf("delete: %v", err)
-	}
-	if _, _, err := reader.CleanTemp(t.Context(), true); !errors.Is(err, blobstore.ErrReadOnly) {
-		t.Errorf("clean: %v", err)
-	}
+	testenv.Is(t, reader.Put(t.Context(), skin.HashOf(other), other), blobstore.ErrReadOnly, "put")
+	testenv.Is(t, reader.Delete(t.Context(), skin.HashOf(file)), blobstore.ErrReadOnly, "delete")
+	_, _, err := reader.CleanTemp(t.Context(), true)
+	testenv.Is(t, err, blobstore.ErrReadOnly, "clean")
 	if _, _, err := reader.CleanTemp(t.Context(), false); err != nil {
 		t.Errorf("count temporary files: %v", err)
 	}
@@ -209,9 +185,8 @@ func deletes(t *testing.T, backend Backend) {
 	testenv.Do(t, store.Put(t.Context(), skin.HashOf(other), other))
 	for range 2 { // the second time there is nothing to delete
 		testenv.Do(t, store.Delete(t.Context(), skin.HashOf(file)))
-		if _, err := store.Get(t.Context(), skin.HashOf(file)); !errors.Is(err, blobstore.ErrNotFound) {
-			t.Errorf("get of a deleted file: %v", err)
-		}
+		testenv.Is(t, testenv.ErrOf(store.Get(t.Context(), skin.HashOf(file))), blobstore.ErrNotFound,
+			"get of a deleted file")
 	}
 	cmptest.Same(t, list(t, store), []skin.Hash{skin.HashOf(other)}, "list")
 }
@@ -266,18 +241,12 @@ func listsUninitialized(t *testing.T, backend Backend) {
 	backend.Remove(t, marker)
 	ended := false
 	for object, err := range store.List(t.Context()) {
-		if ended {
-			t.Error("the listing goes on after an error")
-		}
+		testenv.Check(t, !ended, "the listing goes on after an error")
 		wantUnavailable(t, "list without marker", err)
-		if object != (blobstore.Object{}) {
-			t.Errorf("listed %v", object)
-		}
+		testenv.Check(t, object == (blobstore.Object{}), "listed %v", object)
 		ended = true
 	}
-	if !ended {
-		t.Error("a store without marker looks empty")
-	}
+	testenv.Check(t, ended, "a store without marker looks empty")
 }
 
 func cleansTemp(t *testing.T, backend Backend) {
@@ -290,14 +259,11 @@ func cleansTemp(t *testing.T, backend Backend) {
 	testenv.Do(t, store.Put(t.Context(), skin.HashOf(file), file))
 	backend.Write(t, ".unfinished-1", []byte("being written"))
 	for _, remove := range []bool{false, true} {
-		if files, size, err := store.CleanTemp(t.Context(), remove); files != 0 || size != 0 || err != nil {
-			t.Errorf("cleaned %d files of %d bytes, %v", files, size, err)
-		}
+		files, size, err := store.CleanTemp(t.Context(), remove)
+		testenv.Check(t, files == 0 && size == 0 && err == nil, "cleaned %d files of %d bytes, %v", files, size, err)
 	}
 	backend.Remove(t, ".unfinished-1") // it must still exist
-	if _, err := store.Get(t.Context(), skin.HashOf(file)); err != nil {
-		t.Error(err)
-	}
+	testenv.Is(t, testenv.ErrOf(store.Get(t.Context(), skin.HashOf(file))), nil, "get of a file in use")
 	testenv.Do(t, store.Check(t.Context()))
 }
 
@@ -310,17 +276,14 @@ func initTwice(t *testing.T, backend Backend) {
 			if err == nil {
 				err = store.Init(t.Context())
 			}
-			if err != nil {
-				t.Error(err)
-			}
+			testenv.Is(t, err, nil, "init")
 		})
 	}
 	group.Wait()
 	file := []byte("file")
 	testenv.Do(t, Open(t, backend.Config).Put(t.Context(), skin.HashOf(file), file))
-	if _, err := OpenInit(t, backend.Config).Get(t.Context(), skin.HashOf(file)); err != nil {
-		t.Error(err)
-	}
+	testenv.Is(t, testenv.ErrOf(OpenInit(t, backend.Config).Get(t.Context(), skin.HashOf(file))), nil,
+		"get after several inits")
 }
 
 func contextEnds(t *testing.T, backend Backend) {
@@ -340,13 +303,11 @@ func contextEnds(t *testing.T, backend Backend) {
 			"put":    store.Put(ctx, skin.HashOf(absent), absent),
 			"get":    func() error { _, err := store.Get(ctx, skin.HashOf(file)); return err }(),
 			"delete": store.Delete(ctx, skin.HashOf(file)),
-			"list":   listErr(ctx, store),
+			"list":   LastError(ctx, store),
 			"clean":  func() error { _, _, err := store.CleanTemp(ctx, true); return err }(),
 		} {
 			wantUnavailable(t, name, err)
-			if !errors.Is(err, ctx.Err()) {
-				t.Errorf("%s: got %v, want %v", name, err, ctx.Err())
-			}
+			testenv.Is(t, err, ctx.Err(), "%s", name)
 		}
 	}
 	cmptest.Same(t, list(t, store), []skin.Hash{skin.HashOf(file)}, "calls with an expired context changed something")
@@ -374,16 +335,16 @@ func list(t *testing.T, store *blobstore.Store) []skin.Hash {
 	return hashes
 }
 
-func listErr(ctx context.Context, store *blobstore.Store) error {
-	for _, err := range store.List(ctx) {
-		return err
+// LastError lists a store, and returns the error at the end of the listing.
+func LastError(ctx context.Context, store *blobstore.Store) (last error) {
+	for _, last = range store.List(ctx) {
+		continue
 	}
-	return nil
+	return last
 }
 
 func wantUnavailable(t *testing.T, operation string, err error) {
 	t.Helper()
-	if fault.KindOf(err) != fault.Unavailable || errors.Is(err, blobstore.ErrNotFound) {
-		t.Errorf("%s: got %v, want an Unavailable fault", operation, err)
-	}
+	testenv.Check(t, fault.KindOf(err) == fault.Unavailable && !errors.Is(err, blobstore.ErrNotFound),
+		"%s: got %v, want an Unavailable fault", operation, err)
 }
