@@ -22,9 +22,7 @@ func TestFilter(t *testing.T) {
 		}
 		f.Add(tid(i))
 	}
-	if !f.Has(repeated) {
-		t.Error("a key that was added repeatedly was dropped")
-	}
+	testenv.Check(t, f.Has(repeated), "a key that was added repeatedly was dropped")
 	count := func(of func(int64) string, from, to int64) (found int) {
 		for i := from; i < to; i++ {
 			if f.Has(of(i)) {
@@ -38,9 +36,7 @@ func TestFilter(t *testing.T) {
 	// One in four hundred, and fewer before the current generation is full; the seed is random.
 	const samples = 100_000
 	for kind, n := range map[string]int{"absent": count(uid, 0, samples), "dropped": count(tid, 0, samples)} {
-		if n > samples/350 {
-			t.Errorf("of %d %s keys %d are false positives", samples, kind, n)
-		}
+		testenv.Check(t, n <= samples/350, "of %d %s keys %d are false positives", samples, kind, n)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/cli"
 	"github.com/veneer-skins/veneer/shared/config"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 type testConfig struct {
@@ -41,9 +42,8 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	f := func(want string, args ...string) {
 		t.Helper()
-		if got, err := run(t, nil, args...); err != nil || !strings.Contains(got, want) {
-			t.Errorf("x %v: %q, %v; want %q", args, got, err, want)
-		}
+		got, err := run(t, nil, args...)
+		testenv.Check(t, err == nil && strings.Contains(got, want), "x %v: %q, %v; want %q", args, got, err, want)
 	}
 	for _, help := range []string{"help", "-h", "--help"} {
 		f("help of take more", help)
@@ -70,9 +70,8 @@ func TestRunErrors(t *testing.T) {
 	f := func(want string, environ []string, args ...string) {
 		t.Helper()
 		got, err := run(t, environ, args...)
-		if err == nil || !strings.Contains(err.Error(), want) || got != "" {
-			t.Errorf("x %v: %q, %v; want an error with %q and nothing else", args, got, err, want)
-		}
+		testenv.Check(t, err != nil && strings.Contains(err.Error(), want) && got == "",
+			"x %v: %q, %v; want an error with %q and nothing else", args, got, err, want)
 	}
 	const all = " x help lists them all"
 	f(`no command "nonsense";`+all, nil, "nonsense")

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/veneer-skins/veneer/shared/logging"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 type unknownConfig struct {
@@ -22,9 +23,8 @@ func TestCheckUnknown(t *testing.T) {
 	}
 	f := func(name, want string) {
 		t.Helper()
-		if err := checkUnknown[unknownConfig]("x", "X_", []string{name + "=1"}); err == nil || err.Error() != want {
-			t.Errorf("%s: %v; want %q", name, err, want)
-		}
+		err := checkUnknown[unknownConfig]("x", "X_", []string{name + "=1"})
+		testenv.Check(t, err != nil && err.Error() == want, "%s: %v; want %q", name, err, want)
 	}
 	f("X_LISTN", "X_LISTN is no setting; did you mean X_LISTEN?")
 	f("X_SECRETFILE", "X_SECRETFILE is no setting; did you mean X_SECRET_FILE?")

@@ -21,9 +21,8 @@ func TestKindNames(t *testing.T) {
 	seen := map[string]fault.Kind{}
 	for kind := fault.Internal; kind <= fault.Banned; kind++ {
 		name := kind.String()
-		if other, exists := seen[name]; exists || name == "" {
-			t.Errorf("kind %d is named %q, as kind %d is", kind, name, other)
-		}
+		other, exists := seen[name]
+		testenv.Check(t, !exists && name != "", "kind %d is named %q, as kind %d is", kind, name, other)
 		seen[name] = kind
 	}
 }
@@ -39,12 +38,10 @@ func TestUnclassifiedErrorHidesCause(t *testing.T) {
 	t.Parallel()
 	cause := errors.New("the password is hunter2")
 	got := fault.Of(cause)
-	if got.Kind != fault.Internal || strings.Contains(got.Message, "hunter2") {
-		t.Errorf("Of(%v) is a %v fault saying %q", cause, got.Kind, got.Message)
-	}
-	if !errors.Is(got, cause) || !strings.Contains(got.Error(), "hunter2") {
-		t.Errorf("Of(%v) = %v, which lacks its cause", cause, got)
-	}
+	testenv.Check(t, got.Kind == fault.Internal && !strings.Contains(got.Message, "hunter2"),
+		"Of(%v) is a %v fault saying %q", cause, got.Kind, got.Message)
+	testenv.Check(t, errors.Is(got, cause) && strings.Contains(got.Error(), "hunter2"),
+		"Of(%v) = %v, which lacks its cause", cause, got)
 }
 
 func TestField(t *testing.T) {
@@ -63,8 +60,7 @@ func TestNewUnavailable(t *testing.T) {
 		Kind: fault.Unavailable, Message: "The texture store cannot be reached at the moment. Please try again.",
 		RetryAfter: time.Second, Cause: io.ErrUnexpectedEOF,
 	}
-	if diff := cmp.Diff(*want, *got, cmpopts.EquateErrors()); diff != "" {
-		t.Errorf("NewUnavailable (-want +got):\n%s", diff)
-	}
+	diff := cmp.Diff(*want, *got, cmpopts.EquateErrors())
+	testenv.Check(t, diff == "", "NewUnavailable (-want +got):\n%s", diff)
 	testenv.Is(t, got, io.ErrUnexpectedEOF, "the cause")
 }

@@ -24,9 +24,8 @@ func TestJSONLines(t *testing.T) {
 	}
 	var event struct{ Level, Msg, Address string }
 	testenv.Do(t, json.Unmarshal([]byte(lines[0]), &event))
-	if event.Level != "INFO" || event.Msg != "listening" || event.Address != "127.0.0.1:8080" {
-		t.Errorf("the first line is %s", lines[0])
-	}
+	testenv.Check(t, event.Level == "INFO" && event.Msg == "listening" && event.Address == "127.0.0.1:8080",
+		"the first line is %s", lines[0])
 }
 
 func TestText(t *testing.T) {

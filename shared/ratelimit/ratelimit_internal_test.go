@@ -39,9 +39,8 @@ func TestStates(t *testing.T) {
 	f(l.Take, 4*s, State{Full: 11 * s, Wait: s})
 	f(l.Take, 5*s, State{Left: 0, Full: 15 * s})
 	f(l.Take, time.Hour, State{Left: 2, Full: 5 * s})
-	if got := l.Take("another", epoch.Add(time.Hour)); got.Left != 2 {
-		t.Errorf("another client has %+v", got)
-	}
+	got := l.Take("another", epoch.Add(time.Hour))
+	testenv.Check(t, got.Left == 2, "another client has %+v", got)
 }
 
 // A shard stores a bounded number of clients, and few calls go through all of them.
@@ -63,9 +62,7 @@ func TestLimiterMemory(t *testing.T) {
 			t.Fatalf("a sweep leaves %d clients of %d; want half of the most", after, before)
 		}
 	}
-	if sweeps < 10 || sweeps > 20 {
-		t.Errorf("%d sweeps; want 10 to 20", sweeps)
-	}
+	testenv.Check(t, sweeps >= 10 && sweeps <= 20, "%d sweeps; want 10 to 20", sweeps)
 }
 
 // Clients are spread evenly over the shards.
@@ -78,9 +75,8 @@ func TestLimiterShards(t *testing.T) {
 	}
 	for i := range l.shards {
 		// By chance alone it would be more than ten standard deviations.
-		if n := clients[&l.shards[i]]; n < 650 || n > 1350 {
-			t.Errorf("shard %d has %d clients; want about 1000", i, n)
-		}
+		n := clients[&l.shards[i]]
+		testenv.Check(t, n >= 650 && n <= 1350, "shard %d has %d clients; want about 1000", i, n)
 	}
 }
 
@@ -114,9 +110,7 @@ func TestLimiterDropsFullBuckets(t *testing.T) {
 	for i := range l.shards {
 		stored += len(l.shards[i].fullAt)
 	}
-	if stored > 30_000 {
-		t.Errorf("%d clients are stored; want most of those with full buckets dropped", stored)
-	}
+	testenv.Check(t, stored <= 30_000, "%d clients are stored; want most of those with full buckets dropped", stored)
 	// Four of the five calls have been refilled, and no more.
 	for i := range uint64(busy) {
 		for n := range 5 {

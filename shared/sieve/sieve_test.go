@@ -46,9 +46,8 @@ func TestHitsAreKept(t *testing.T) {
 	c.Clear()
 	f("a clear")
 	testenv.Equal(t, cleared.TryAgain(), false, "an entry of a cleared cache is cached")
-	if c.Get("a") != nil || c.Delete("a") || c.Evicted() != 3 || c.Budget() != 3 {
-		t.Error("a cleared cache has entries or other statistics")
-	}
+	testenv.Check(t, c.Get("a") == nil && !c.Delete("a") && c.Evicted() == 3 && c.Budget() == 3,
+		"a cleared cache has entries or other statistics")
 }
 
 func TestTooCostly(t *testing.T) {
@@ -56,15 +55,10 @@ func TestTooCostly(t *testing.T) {
 	c := sieve.New[int, string](10)
 	c.Put(1, "small", 4)
 	c.Put(2, "small", 4)
-	if c.Put(1, "large", 11) != nil || c.Peek(1) != nil {
-		t.Error("a value beyond the budget is cached, or the one that it replaces")
-	}
-	if c.Peek(2) == nil || c.Cost() != 4 || c.Evicted() != 0 {
-		t.Error("other values were evicted")
-	}
-	if c.Put(3, "exact", 10) == nil || c.Len() != 1 {
-		t.Error("a value of the whole budget is not the only one")
-	}
+	testenv.Check(t, c.Put(1, "large", 11) == nil && c.Peek(1) == nil,
+		"a value beyond the budget is cached, or the one that it replaces")
+	testenv.Check(t, c.Peek(2) != nil && c.Cost() == 4 && c.Evicted() == 0, "other values were evicted")
+	testenv.Check(t, c.Put(3, "exact", 10) != nil && c.Len() == 1, "a value of the whole budget is not the only one")
 }
 
 // The cache against a simple model: SIEVE on a slice.

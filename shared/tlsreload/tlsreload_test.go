@@ -118,9 +118,7 @@ func TestRenewal(t *testing.T) {
 	logged("private key does not match public key")
 	move(t, key, l.key)
 	second := serial()
-	if second == first {
-		t.Error("a new certificate is not served")
-	}
+	testenv.Check(t, second != first, "a new certificate is not served")
 	logged("certificate renewed")
 
 	testenv.Do(t, os.Remove(l.key))
@@ -146,17 +144,14 @@ func TestInvalidFiles(t *testing.T) {
 	chain, key := tlsreloadtest.NewAuthority(t).Issue(t)
 	nothing := filepath.Join(t.TempDir(), "nothing")
 	for _, files := range [][2]string{{chain, ""}, {"", key}, {chain, nothing}, {nothing, key}, {key, chain}, {chain, chain}} {
-		if _, err := tlsreload.Load(files[0], files[1], slog.New(slog.DiscardHandler)); err == nil {
-			t.Errorf("%q are accepted as a chain and its key", files)
-		}
+		_, err := tlsreload.Load(files[0], files[1], slog.New(slog.DiscardHandler))
+		testenv.Check(t, err != nil, "%q are accepted as a chain and its key", files)
 	}
-	if cert, err := tlsreload.Load("", "", nil); cert.ServerConfig() != nil || err != nil {
-		t.Errorf("without files: %v, %v; want plain HTTP", cert, err)
-	}
+	cert, err := tlsreload.Load("", "", nil)
+	testenv.Check(t, cert.ServerConfig() == nil && err == nil, "without files: %v, %v; want plain HTTP", cert, err)
 	for _, file := range []string{nothing, key, "/dev/null"} {
-		if _, err := tlsreload.ClientConfig(file); err == nil {
-			t.Errorf("%s is accepted as authorities", file)
-		}
+		_, err := tlsreload.ClientConfig(file)
+		testenv.Check(t, err != nil, "%s is accepted as authorities", file)
 	}
 }
 

@@ -44,17 +44,10 @@ func Check(tb testing.TB, text string) {
 	families := testenv.Must(parser.TextToMetricFamilies(strings.NewReader(text)))(tb)
 	for name, family := range families {
 		kind := family.GetType()
-		if kind == dto.MetricType_UNTYPED {
-			tb.Errorf("%s has no type", name)
-		}
-		if strings.TrimSpace(family.GetHelp()) == "" {
-			tb.Errorf("%s has no help", name)
-		}
-		if strings.HasSuffix(name, "_total") != (kind == dto.MetricType_COUNTER) {
-			tb.Errorf("%s is a %v", name, kind)
-		}
+		testenv.Check(tb, kind != dto.MetricType_UNTYPED, "%s has no type", name)
+		testenv.Check(tb, strings.TrimSpace(family.GetHelp()) != "", "%s has no help", name)
+		testenv.Check(tb, strings.HasSuffix(name, "_total") == (kind == dto.MetricType_COUNTER),
+			"%s is a %v", name, kind)
 	}
-	if len(families) == 0 {
-		tb.Error("there are no metrics")
-	}
+	testenv.Check(tb, len(families) != 0, "there are no metrics")
 }

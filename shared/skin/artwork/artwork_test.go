@@ -6,6 +6,7 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/testenv"
 	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
@@ -30,9 +31,7 @@ func TestSkinsAreVaried(t *testing.T) {
 		skin.Slim:    {image.Pt(64, 64): true},
 	}
 	cmptest.Same(t, forms, want, "forms of sheet by type")
-	if !translucent {
-		t.Error("no skin has a translucent texel")
-	}
+	testenv.Check(t, translucent, "no skin has a translucent texel")
 }
 
 // A caller may change a sheet.
@@ -40,7 +39,6 @@ func TestSheetsAreIndependent(t *testing.T) {
 	t.Parallel()
 	before := artwork.Default().Digest()
 	clear(artwork.Default().Pix)
-	if artwork.Default().Digest() != before {
-		t.Error("the default skin changed with a sheet that was returned before")
-	}
+	testenv.Check(t, artwork.Default().Digest() == before,
+		"the default skin changed with a sheet that was returned before")
 }
