@@ -55,9 +55,8 @@ func TestQueueSharesByCost(t *testing.T) {
 		}
 	}
 	for network, sum := range done {
-		if sum < 9*140*time.Millisecond {
-			t.Errorf("%v has had %s of work when another had all of its 1.4 s", network, sum)
-		}
+		testenv.Check(t, sum >= 9*140*time.Millisecond,
+			"%v has had %s of work when another had all of its 1.4 s", network, sum)
 	}
 }
 
@@ -92,17 +91,14 @@ func TestQueueOrderWithinANetwork(t *testing.T) {
 		got = append(got, fmt.Sprint(j.cost, " #", j.order))
 	}
 	cmptest.Same(t, got, []string{"5ms #6", "10ms #2", "10ms #4", "20ms #3", "30ms #1", "1s #5"}, "the order of jobs")
-	if len(q.networks) != 0 || q.rounds.Len() != 0 {
-		t.Errorf("%d networks without jobs are in the queue", len(q.networks))
-	}
+	testenv.Check(t, len(q.networks) == 0 && q.rounds.Len() == 0,
+		"%d networks without jobs are in the queue", len(q.networks))
 }
 
 func TestQueueVictim(t *testing.T) {
 	t.Parallel()
 	var q fairQueue
-	if q.victim([]netip.Prefix{quiet}) != nil {
-		t.Error("a job is shed of an empty queue")
-	}
+	testenv.Check(t, q.victim([]netip.Prefix{quiet}) == nil, "a job is shed of an empty queue")
 	old, newest := testJob(30*time.Millisecond, busy), testJob(20*time.Millisecond, busy)
 	own := testJob(10*time.Millisecond, quiet)
 	for _, j := range []*job{old, newest, own} {
@@ -163,9 +159,8 @@ func TestQueueOfOneNetworkIsShedForOthers(t *testing.T) {
 	for i := range queue {
 		waiting = append(waiting, b.ask(t, busy, viewOf(0, 800+i)))
 	}
-	if _, _, err := b.picture(WithNetwork(t.Context(), busy), viewOf(0, 900), ETag{}); !isRefused(err) {
-		t.Errorf("one more of the network that has filled the queue: %v; want it rejected", err)
-	}
+	_, _, err := b.picture(WithNetwork(t.Context(), busy), viewOf(0, 900), ETag{})
+	testenv.Check(t, isRefused(err), "one more of the network that has filled the queue: %v; want it rejected", err)
 	var others []<-chan error
 	for i, network := range []netip.Prefix{quiet, quiet6} {
 		errs := make(chan error, 1)
@@ -184,9 +179,8 @@ func TestQueueOfOneNetworkIsShedForOthers(t *testing.T) {
 	for range queue {
 		order = append(order, (<-b.begun).Size)
 	}
-	if !slices.Equal(order[:2], []int{8, 9}) {
-		t.Errorf("pictures were drawn in the order %v; want the other networks' first", order)
-	}
+	testenv.Check(t, slices.Equal(order[:2], []int{8, 9}),
+		"pictures were drawn in the order %v; want the other networks' first", order)
 }
 
 // A picture that a second network requests as well counts for that network.
@@ -211,9 +205,8 @@ func TestCoalescedPictureCountsForTheQuietestNetwork(t *testing.T) {
 		size = (<-b.begun).Size
 	}
 	// Both other networks have an equal share in the meantime.
-	if cost > 500*time.Millisecond+600*time.Millisecond+600*time.Millisecond {
-		t.Errorf("it was drawn after %s of other work; want it to be one of a quiet network", cost-500*time.Millisecond)
-	}
+	testenv.Check(t, cost <= 500*time.Millisecond+600*time.Millisecond+600*time.Millisecond,
+		"it was drawn after %s of other work; want it to be one of a quiet network", cost-500*time.Millisecond)
 }
 
 func (b *blockedPictures) waitingOf(network netip.Prefix) time.Duration {
@@ -248,9 +241,8 @@ func TestFetchesAreSharedBetweenNetworks(t *testing.T) {
 	t.Parallel()
 	p, asked, answer, errs := hangingStore(t)
 	defer func() { close(answer) }()
-	if _, _, err := p.picture(WithNetwork(t.Context(), busy), viewOf(9, 8), ETag{}); !isRefused(err) {
-		t.Errorf("a file too many: %v; want it rejected", err)
-	}
+	_, _, err := p.picture(WithNetwork(t.Context(), busy), viewOf(9, 8), ETag{})
+	testenv.Check(t, isRefused(err), "a file too many: %v; want it rejected", err)
 	result := make(chan error, 1)
 	go func() { result <- p.errorOf(WithNetwork(t.Context(), quiet), viewOf(10, 8)) }()
 	if err := <-errs[7]; !isRefused(err) {

@@ -48,9 +48,7 @@ func TestProcsBoost(t *testing.T) {
 		synctest.Wait()
 		ctx = t.Context()
 		use(0)
-		if !watched {
-			t.Error("run has not returned after the end of its context")
-		}
+		testenv.Check(t, watched, "run has not returned after the end of its context")
 		want := []string{
 			"used at 0s", "narrowed at 1.11s",
 			"widened at 2.035s", "used at 2.035s", "used at 3.045s", "narrowed at 4.235s",

@@ -35,12 +35,8 @@ func TestPicturesAndSheetsAllocateWhatTheyCost(t *testing.T) {
 	for i := range 3000 {
 		variant := Variant{Texture: skin.Hash{byte(i), byte(i >> 8)}}
 		l := p.newLoader(t.Context(), variant, ETag{})
-		var err error
-		if l.permit, err = p.workers.admit(l.requesters); err != nil {
-			t.Fatal(err)
-		}
-		texture, err := l.texture(t.Context(), variant.Texture)
-		testenv.Do(t, err)
+		l.permit = testenv.Must(p.workers.admit(l.requesters))(t)
+		texture := testenv.Must(l.texture(t.Context(), variant.Texture))(t)
 		testenv.Must(texture.decode(t.Context(), variant))(t)
 		l.permit.release()
 	}
@@ -51,7 +47,6 @@ func TestPicturesAndSheetsAllocateWhatTheyCost(t *testing.T) {
 func checkHeapCost(t *testing.T, what string, n int, grown, estimate int64) {
 	t.Helper()
 	t.Logf("%d %s: %d bytes each, estimated as %d", n, what, grown/int64(n), estimate/int64(n))
-	if ratio := float64(grown) / float64(estimate); ratio < 0.8 || ratio > 1.1 {
-		t.Errorf("they take %.2f of the estimate; want 0.8 to 1.1", ratio)
-	}
+	ratio := float64(grown) / float64(estimate)
+	testenv.Check(t, ratio >= 0.8 && ratio <= 1.1, "they take %.2f of the estimate; want 0.8 to 1.1", ratio)
 }

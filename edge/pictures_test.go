@@ -102,9 +102,7 @@ func (p *Pictures) errorOf(ctx context.Context, variant Variant) error {
 // wantUnavailable checks that an error is an Unavailable fault.
 func wantUnavailable(t *testing.T, err error, what string) {
 	t.Helper()
-	if fault.KindOf(err) != fault.Unavailable {
-		t.Errorf("%s: %v; want it unavailable", what, err)
-	}
+	testenv.Check(t, fault.KindOf(err) == fault.Unavailable, "%s: %v; want it unavailable", what, err)
 }
 
 func viewOf(hash byte, size int) Variant {
@@ -164,15 +162,12 @@ func TestPictureIsMadeOnce(t *testing.T) {
 		}
 	}
 	// Another picture of the same texture does not fetch the file again.
-	if _, outcome, err := pictures.picture(t.Context(), viewOf(1, 16), ETag{}); err != nil || outcome != cache.Miss {
-		t.Errorf("picture() of another size: %v, %v", outcome, err)
+	for _, want := range []cache.Outcome{cache.Miss, cache.Hit} {
+		_, outcome, err := pictures.picture(t.Context(), viewOf(1, 16), ETag{})
+		testenv.Check(t, err == nil && outcome == want, "another size: %v, %v; want %v", outcome, err, want)
 	}
-	if _, outcome, err := pictures.picture(t.Context(), viewOf(1, 16), ETag{}); err != nil || outcome != cache.Hit {
-		t.Errorf("picture() once more: %v, %v", outcome, err)
-	}
-	if s.fetched.Load() != 1 || s.drawn.Load() != 2 {
-		t.Errorf("%d sheets were fetched and %d pictures drawn; want 1 and 2", s.fetched.Load(), s.drawn.Load())
-	}
+	testenv.Check(t, s.fetched.Load() == 1 && s.drawn.Load() == 2,
+		"%d sheets were fetched and %d pictures drawn; want 1 and 2", s.fetched.Load(), s.drawn.Load())
 }
 
 func TestCanceledCallerKeepsRender(t *testing.T) {
@@ -193,9 +188,8 @@ func TestCanceledCallerKeepsRender(t *testing.T) {
 	testenv.Is(t, <-left, context.Canceled, "picture() of a cancelled caller")
 	close(arrived)
 	testenv.Is(t, pictures.errorOf(t.Context(), viewOf(1, 8)), nil, "picture() of another caller")
-	if s.fetched.Load() != 1 || s.drawn.Load() != 1 {
-		t.Errorf("%d sheets were fetched and %d pictures drawn; want 1 and 1", s.fetched.Load(), s.drawn.Load())
-	}
+	testenv.Check(t, s.fetched.Load() == 1 && s.drawn.Load() == 1,
+		"%d sheets were fetched and %d pictures drawn; want 1 and 1", s.fetched.Load(), s.drawn.Load())
 }
 
 func TestFailureIsRememberedForAMoment(t *testing.T) {
@@ -220,9 +214,7 @@ func TestFailureIsRememberedForAMoment(t *testing.T) {
 		clock := newClock(t, pictures)
 		sick.Store(true)
 		for range 100 {
-			if _, _, err := pictures.picture(t.Context(), viewOf(1, 8), ETag{}); !errors.Is(err, trouble) {
-				t.Errorf("failure %s: %v; want %v", test.name, err, trouble)
-			}
+			testenv.Is(t, pictures.errorOf(t.Context(), viewOf(1, 8)), trouble, "failure %s", test.name)
 		}
 		testenv.Equal(t, test.tries(test.backend), 1, "failure %s: tries at one moment", test.name)
 		sick.Store(false)
@@ -252,9 +244,7 @@ func TestRejectionIsNotRemembered(t *testing.T) {
 	<-drawing
 	wantUnavailable(t, pictures.errorOf(t.Context(), viewOf(2, 8)), "picture() without a free worker")
 	close(finish)
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
+	testenv.Is(t, <-done, nil, "a picture")
 	for pictures.workers.state().admitted > 0 {
 		runtime.Gosched() // the permit is released just before picture returns
 	}
@@ -321,17 +311,13 @@ func TestETagNamesTheContent(t *testing.T) {
 		variant := base
 		change(&variant)
 		tag := variant.etag("r1")
-		if other, ok := seen[tag]; ok {
-			t.Errorf("%+v and %+v share the entity tag %s", variant, other, tag)
-		}
+		other, ok := seen[tag]
+		testenv.Check(t, !ok, "%+v and %+v share the entity tag %s", variant, other, tag)
 		seen[tag] = variant
-		if tag != variant.etag("r1") || len(tag) != 24 || tag[0] != '"' || tag[23] != '"' {
-			t.Errorf("etag(%+v) = %s; want the same 22 characters in quotes each time", variant, tag)
-		}
+		testenv.Check(t, tag == variant.etag("r1") && len(tag) == 24 && tag[0] == '"' && tag[23] == '"',
+			"etag(%+v) = %s; want the same 22 characters in quotes each time", variant, tag)
 	}
-	if base.etag("r1") == base.etag("r2") {
-		t.Error("another revision of the renderer has the same entity tags")
-	}
+	testenv.Check(t, base.etag("r1") != base.etag("r2"), "another revision of the renderer has the same entity tags")
 	// Each response has the revision behind it, and a file, which the renderer does not draw, has none.
 	mapping := edgeproto.Mapping{Texture: &edgeproto.Texture{Hash: base.Texture, Type: skin.Classic}}
 	for want, req := range map[string]Request{"": {Kind: KindFile}, "r1": {View: render.View{Size: 8}}, "r2": {View: render.View{Size: 8, Exact: 8}}} {
@@ -397,8 +383,7 @@ func TestView(t *testing.T) {
 		{Slot: CapeSlot, View: render.View{Mode: render.Preview}}: {Texture: cape.Hash, View: render.View{Mode: render.Preview, Type: skin.Cape}},
 	} {
 		want.Key = "name:a"
-		if got, err := variantOf(pictures, want, worn); got != variant || err != nil {
-			t.Errorf("view(%+v) = %+v, %v; want %+v", want, got, err, variant)
-		}
+		got, err := variantOf(pictures, want, worn)
+		testenv.Check(t, got == variant && err == nil, "view(%+v) = %+v, %v; want %+v", want, got, err, variant)
 	}
 }

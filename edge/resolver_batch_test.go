@@ -1,11 +1,11 @@
 package edge
 
 import (
-	"errors"
 	"testing"
 
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // A batch starts calls for the keys that have none, and joins the others.
@@ -40,9 +40,7 @@ func TestLookupAll(t *testing.T) {
 			s.Fatalf("LookupAll() = %+v", o)
 		}
 		for i, want := range []int64{3, 1, 2, 3} {
-			if got := o.mappings[i].Texture.TID; got != want {
-				s.Errorf("mapping %d is of texture %d; want %d", i, got, want)
-			}
+			testenv.Equal(s, o.mappings[i].Texture.TID, want, "the texture of mapping %d", i)
 		}
 		s.heartbeat(11)
 		s.wantHit(other, 2)
@@ -54,9 +52,8 @@ func TestLookupAllIsRefused(t *testing.T) {
 	t.Parallel()
 	runScript(t, func(s script) {
 		s.core.rejects["name:bob"] = fault.NewUnavailable("core", ErrShed)
-		if _, _, err := s.resolver.LookupAll(s.Context(), []edgeproto.Key{key, "name:bob"}); !errors.Is(err, ErrShed) {
-			s.Errorf("LookupAll() = %v; want that it is shed", err)
-		}
+		_, _, err := s.resolver.LookupAll(s.Context(), []edgeproto.Key{key, "name:bob"})
+		testenv.Is(s, err, ErrShed, "LookupAll()")
 		delete(s.core.rejects, "name:bob")
 		s.learn(key, 1, 10)
 		s.learn("name:bob", 2, 10)
@@ -74,9 +71,8 @@ func TestLookupAllIsRefusedAlone(t *testing.T) {
 			delete(s.core.before, key)
 			single = s.lookup(key)
 		}
-		if _, _, err := s.resolver.LookupAll(s.Context(), []edgeproto.Key{key, refused}); !errors.Is(err, ErrShed) {
-			s.Errorf("LookupAll() = %v; want that it is shed", err)
-		}
+		_, _, err := s.resolver.LookupAll(s.Context(), []edgeproto.Key{key, refused})
+		testenv.Is(s, err, ErrShed, "LookupAll()")
 		s.answer(s.nextLookup(key), texture(1), at(10))
 		s.want(single, miss(1))
 	})

@@ -108,9 +108,8 @@ func TestNegativeEntriesHaveTheirOwnBudget(t *testing.T) {
 				}
 			}
 			for i := range few {
-				if name := fmt.Sprintf("%s%d", others, i); look(name) != LookupHit {
-					t.Errorf("%s is not cached after a flood of %s", name, flood)
-				}
+				name := fmt.Sprintf("%s%d", others, i)
+				testenv.Check(t, look(name) == LookupHit, "%s is not cached after a flood of %s", name, flood)
 			}
 		})
 	}
@@ -120,14 +119,11 @@ func TestNegativeEntryBecomesPositive(t *testing.T) {
 	t.Parallel()
 	runScript(t, func(s script) {
 		s.ask(key, edgeproto.Mapping{}, at(10))
-		if count := s.resolver.usage(negativePart).count; count != 1 {
-			s.Errorf("%d negative entries; want 1", count)
-		}
+		testenv.Equal(s, s.resolver.usage(negativePart).count, 1, "negative entries")
 		s.change(11, key)
 		s.learn(key, 1, 11)
 		absent, present := s.resolver.usage(negativePart).count, s.resolver.usage(positivePart).count
-		if absent != 0 || present != 1 {
-			s.Errorf("%d negative and %d positive entries; want 0 and 1", absent, present)
-		}
+		testenv.Check(s, absent == 0 && present == 1,
+			"%d negative and %d positive entries; want 0 and 1", absent, present)
 	})
 }

@@ -257,9 +257,7 @@ func runModel(t *testing.T, seed uint64) {
 				most := w.truth[key]
 				w.mu.Unlock()
 				if err != nil {
-					if fault.KindOf(err) != fault.Unavailable {
-						t.Errorf("Lookup(%s): %v", key, err)
-					}
+					testenv.Check(t, fault.KindOf(err) == fault.Unavailable, "Lookup(%s): %v", key, err)
 					continue
 				}
 				if tid := mapping.Texture.TID; tid < least || tid > most {
@@ -290,8 +288,7 @@ func runModel(t *testing.T, seed uint64) {
 			testenv.Equal(t, cached.mapping.Texture.TID, want, "in the end %s", key)
 		}
 	}
-	if cachedCount == 0 || results[LookupHit] == 0 || results[LookupMiss] == 0 || again.Load() == 0 {
-		t.Errorf("%d mappings are cached, look-ups by result: %v, %d known; the test tests nothing", cachedCount, results, again.Load())
-	}
+	testenv.Check(t, cachedCount != 0 && results[LookupHit] != 0 && results[LookupMiss] != 0 && again.Load() != 0,
+		"%d mappings are cached, look-ups by result: %v, %d known; the test tests nothing", cachedCount, results, again.Load())
 	testenv.Equal(t, m.Cursor(), w.position, "Position()")
 }

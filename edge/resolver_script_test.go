@@ -9,10 +9,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // scriptedCore is a core that returns what the test tells it, when the test does.
@@ -229,9 +228,7 @@ func (s script) want(got <-chan lookupOutcome, want lookupOutcome) {
 	synctest.Wait()
 	select {
 	case got := <-got:
-		if diff := cmp.Diff(want, got); diff != "" {
-			s.Errorf("look-up (-want +got):\n%s", diff)
-		}
+		cmptest.Same(s, got, want, "look-up")
 	default:
 		s.Errorf("a look-up still waits; want %+v", want)
 	}

@@ -75,9 +75,7 @@ var scenes = map[string]func(s script){
 		synctest.Wait()
 		patient := s.lookup(key)
 		leave()
-		if err := <-failed; !errors.Is(err, context.Canceled) {
-			s.Errorf("the look-up of a cancelled caller: %v; want it cancelled", err)
-		}
+		testenv.Is(s, <-failed, context.Canceled, "the look-up of a cancelled caller")
 		s.answer(s.nextLookup(key), texture(1), at(10))
 		s.want(patient, miss(1))
 		s.wantHit(key, 1)
@@ -142,9 +140,8 @@ var scenes = map[string]func(s script){
 		s.advance(trustWindow - time.Millisecond)
 		s.wantHit(key, 1)
 		s.advance(2 * time.Millisecond)
-		if err := s.resolver.Check(s.Context()); err == nil {
-			s.Error("Check after a second of silence: nil")
-		}
+		err := s.resolver.Check(s.Context())
+		testenv.Check(s, err != nil, "Check after a second of silence: nil")
 		// The next look-up asks core. Its result is valid for a second without a heartbeat.
 		s.ask(key, texture(1), at(10))
 		s.advance(trustWindow - time.Millisecond)
@@ -154,9 +151,7 @@ var scenes = map[string]func(s script){
 
 		s.heartbeat(10)
 		s.wantHit(key, 1)
-		if err := s.resolver.Check(s.Context()); err != nil {
-			s.Errorf("Check after a heartbeat: %v", err)
-		}
+		testenv.Is(s, s.resolver.Check(s.Context()), nil, "Check after a heartbeat")
 	},
 	// A heartbeat that arrives late says nothing about the present.
 	"late heartbeat counts from its time": func(s script) {
@@ -166,9 +161,8 @@ var scenes = map[string]func(s script){
 		late := edgeproto.Event{Cursor: at(10)}
 		testenv.Do(s, s.resolver.Apply(late, sent))
 		s.wantStale()
-		if err := s.resolver.Check(s.Context()); err == nil {
-			s.Error("Check after a heartbeat from a second ago: nil")
-		}
+		err := s.resolver.Check(s.Context())
+		testenv.Check(s, err != nil, "Check after a heartbeat from a second ago: nil")
 
 		// It counts from its own time, and an older one does not shorten the window.
 		testenv.Do(s, s.resolver.Apply(late, time.Now().Add(-trustWindow/2)))
@@ -354,9 +348,8 @@ func TestNothingIsCachedBeforeStreamStarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := script{T: t, core: scriptedCore{lookups: make(chan *pendingLookup), rejects: map[edgeproto.Key]error{}}}
 		s.resolver = NewResolver(ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Hour}, s.core)
-		if err := s.resolver.Check(t.Context()); err == nil {
-			t.Error("Check before the stream has started: nil")
-		}
+		err := s.resolver.Check(t.Context())
+		testenv.Check(t, err != nil, "Check before the stream has started: nil")
 		s.ask(key, texture(1), at(10))
 		s.wantMiss(key)
 	})
@@ -380,9 +373,7 @@ func TestOtherHistoryFlushesCache(t *testing.T) {
 				flying := s.nextLookup("tid:1")
 				s.apply(edgeproto.Event{Cursor: test.start, Start: true})
 				s.apply(edgeproto.Event{Cursor: test.start})
-				if got := s.resolver.Cursor(); got != test.start {
-					s.Errorf("Position() = %+v; want %+v", got, test.start)
-				}
+				testenv.Equal(s, s.resolver.Cursor(), test.start, "Cursor()")
 				s.wantMiss(key)
 
 				// A running call is from the other history, whatever its cursor says.
@@ -407,12 +398,9 @@ func TestApplyRejectsEventsOutOfOrder(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			runScript(t, func(s script) {
-				if err := s.resolver.Apply(test.event, time.Now()); err == nil {
-					s.Errorf("Apply(%+v): nil", test.event)
-				}
-				if got := s.resolver.Cursor(); got != at(10) {
-					s.Errorf("Position() = %+v; want %+v", got, at(10))
-				}
+				err := s.resolver.Apply(test.event, time.Now())
+				testenv.Check(s, err != nil, "Apply(%+v): nil", test.event)
+				testenv.Equal(s, s.resolver.Cursor(), at(10), "Cursor()")
 			})
 		})
 	}

@@ -24,17 +24,12 @@ func TestViews(t *testing.T) {
 		for _, route := range view.Routes {
 			name := view.RouteName(route)
 			for _, suffix := range view.Suffixes {
-				if suffixes[route.Prefix+"*"+suffix] {
-					t.Errorf("%s: two routes have its prefix and suffix", name)
-				}
+				testenv.Check(t, !suffixes[route.Prefix+"*"+suffix], "%s: two routes have its prefix and suffix", name)
 				suffixes[route.Prefix+"*"+suffix] = true
-				if suffix != "" && suffixes[route.Prefix+"*"] {
-					t.Errorf("%s: a route before it has all that it could", name)
-				}
+				testenv.Check(t, suffix == "" || !suffixes[route.Prefix+"*"],
+					"%s: a route before it has all that it could", name)
 			}
-			if !strings.Contains(string(document), name) {
-				t.Errorf("%s: core/api/openapi.yaml lacks it", name)
-			}
+			testenv.Check(t, strings.Contains(string(document), name), "%s: core/api/openapi.yaml lacks it", name)
 			if !strings.HasPrefix(route.Prefix, "/") || strings.HasSuffix(route.Prefix, "/") == (route.Subject == edge.ByNameParameter) || route.Help == "" {
 				t.Errorf("%s: its prefix has no slash at one end, or it has no description", name)
 			}
@@ -42,12 +37,10 @@ func TestViews(t *testing.T) {
 		if name := view.Name(); view.HasDownload && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
-		if (view.Kind == edge.KindPicture) != (view.Picture != nil) {
-			t.Errorf("%s: only pictures show something in a mode", view.Routes[0].Prefix)
-		}
-		if (view.Kind == edge.KindProfile) != (view.Profile != edge.NoProfile) {
-			t.Errorf("%s: only profiles have a format", view.Routes[0].Prefix)
-		}
+		testenv.Check(t, (view.Kind == edge.KindPicture) == (view.Picture != nil),
+			"%s: only pictures show something in a mode", view.Routes[0].Prefix)
+		testenv.Check(t, (view.Kind == edge.KindProfile) == (view.Profile != edge.NoProfile),
+			"%s: only profiles have a format", view.Routes[0].Prefix)
 		for i, suffix := range view.Suffixes {
 			if slices.ContainsFunc(view.Suffixes[:i], func(before string) bool { return strings.HasSuffix(suffix, before) }) {
 				t.Errorf("%s: the suffix %q is never found", view.Routes[0].Prefix, suffix)
@@ -66,9 +59,8 @@ func TestViews(t *testing.T) {
 			t.Errorf("%s: edge warm has only hashes", view.Routes[0].Prefix)
 		}
 	}
-	if enum := "enum: [" + strings.Join(names, ", ") + "]"; !strings.Contains(string(document), enum) {
-		t.Errorf("core/api/openapi.yaml lacks the %s of a view", enum)
-	}
+	enum := "enum: [" + strings.Join(names, ", ") + "]"
+	testenv.Check(t, strings.Contains(string(document), enum), "core/api/openapi.yaml lacks the %s of a view", enum)
 }
 
 // What edge warm requests by default, by the hash of a texture.
@@ -130,9 +122,7 @@ func TestParameters(t *testing.T) {
 	var described, used []string
 	for _, parameter := range edge.Parameters {
 		described = append(described, parameter.Name)
-		if len(parameter.Uses()) == 0 {
-			t.Errorf("no view has the parameter %s", parameter.Name)
-		}
+		testenv.Check(t, len(parameter.Uses()) != 0, "no view has the parameter %s", parameter.Name)
 		for _, use := range parameter.Uses() {
 			if use.Default != "" && len(parameter.Values) > 1 && !slices.Contains(parameter.Values, use.Default) {
 				t.Errorf("the default %s of %s is none of its values", use.Default, parameter.Name)
@@ -145,9 +135,7 @@ func TestParameters(t *testing.T) {
 		}
 	}
 	for _, name := range used {
-		if !slices.Contains(described, name) {
-			t.Errorf("the parameter %s is not described", name)
-		}
+		testenv.Check(t, slices.Contains(described, name), "the parameter %s is not described", name)
 	}
 }
 

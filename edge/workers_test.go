@@ -31,17 +31,15 @@ func TestDrawingIsBounded(t *testing.T) {
 	}
 	for range surplus {
 		f := fault.Of(<-errs)
-		if f.Kind != fault.Unavailable || f.RetryAfter != time.Second {
-			t.Errorf("a picture too many: %v, retry after %s; want it unavailable for 1s", f, f.RetryAfter)
-		}
+		testenv.Check(t, f.Kind == fault.Unavailable && f.RetryAfter == time.Second,
+			"a picture too many: %v, retry after %s; want it unavailable for 1s", f, f.RetryAfter)
 	}
 	close(finish)
 	for range workers + queue {
 		testenv.Is(t, <-errs, nil, "a picture that waited")
 	}
-	if got := s.mostDrawing.Load(); got > workers {
-		t.Errorf("%d pictures were rendered at once; want at most %d", got, workers)
-	}
+	got := s.mostDrawing.Load()
+	testenv.Check(t, got <= workers, "%d pictures were rendered at once; want at most %d", got, workers)
 }
 
 func TestRejectedPictureIsNotFetched(t *testing.T) {
@@ -119,9 +117,8 @@ func TestDecodingTakesAWorker(t *testing.T) {
 	<-drawing
 	wantUnavailable(t, pictures.errorOf(t.Context(), viewOf(2, 8)), "picture() while the only worker is busy")
 	texture, ok := pictures.textureCache.TryGet(append([]byte{2}, make([]byte, 31)...))
-	if !ok || texture.decodeCost() == 0 {
-		t.Errorf("the second texture was fetched: %t, and decoded; want it fetched only", ok)
-	}
+	testenv.Check(t, ok && texture.decodeCost() != 0,
+		"the second texture was fetched: %t, and decoded; want it fetched only", ok)
 }
 
 func TestInvalidFileIsAnInternalError(t *testing.T) {
@@ -188,18 +185,14 @@ func TestCloseWaitsForThePicturesBeingDrawn(t *testing.T) {
 		var closed atomic.Bool
 		go func() { s.close(); closed.Store(true) }()
 		synctest.Wait()
-		if closed.Load() {
-			t.Error("close returned while a worker was busy")
-		}
+		testenv.Check(t, !closed.Load(), "close returned while a worker was busy")
 		start := time.Now()
 		if err := permit.draw(t.Context(), s.requesters(testNetwork), time.Millisecond, func() error { return nil }); fault.KindOf(err) != fault.Unavailable || time.Since(start) > 0 {
 			t.Errorf("draw() after close = %v after %s; want it unavailable at once", err, time.Since(start))
 		}
 		close(finish)
 		synctest.Wait()
-		if !closed.Load() {
-			t.Error("close waits though every worker is idle")
-		}
+		testenv.Check(t, closed.Load(), "close waits though every worker is idle")
 	})
 }
 
@@ -238,9 +231,8 @@ func TestFewSpritesAreMadeAtOnce(t *testing.T) {
 		testenv.Is(t, <-results, ErrShed, "the last sprite")
 		compose(otherNetwork, true)
 		testenv.Is(t, <-results, ErrShed, "a sprite of the busy network, shed for another network's")
-		if costs := s.waitingCosts(); len(costs) != 2 || costs[otherNetwork] != 0.001 {
-			t.Errorf("waiting costs: %v", costs)
-		}
+		costs := s.waitingCosts()
+		testenv.Check(t, len(costs) == 2 && costs[otherNetwork] == 0.001, "waiting costs: %v", costs)
 		compose(otherNetwork, false)
 		compose(otherNetwork, false)
 		testenv.Equal(t, making.Load(), 2*workers+1, "sprites are made at once, one of cached textures as well")
@@ -251,9 +243,7 @@ func TestFewSpritesAreMadeAtOnce(t *testing.T) {
 		}
 		close(finish)
 		for range most + 2 {
-			if err := <-results; err != nil {
-				t.Error(err)
-			}
+			testenv.Is(t, <-results, nil, "draw()")
 		}
 	})
 }
@@ -282,9 +272,7 @@ func TestWaitingSpritesLoadNothing(t *testing.T) {
 	})
 	close(finish)
 	for range sprites {
-		if err := <-results; err != nil {
-			t.Error(err)
-		}
+		testenv.Is(t, <-results, nil, "draw()")
 	}
 	testenv.Equal(t, backend.fetched.Load(), sprites*tiles, "textures are fetched")
 }
@@ -297,15 +285,12 @@ func TestWorkersHaveLowPriority(t *testing.T) {
 	permit := testenv.Must(s.admit(s.requesters(testNetwork)))(t)
 	priority := func() int {
 		p, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
-		if err != nil {
-			t.Error(err)
-		}
+		testenv.Is(t, err, nil, "Getpriority()")
 		return p
 	}
 	var inside int
-	if err := permit.draw(t.Context(), s.requesters(testNetwork), time.Millisecond, func() error { inside = priority(); return nil }); err != nil {
-		t.Fatal(err)
-	}
+	work := func() error { inside = priority(); return nil }
+	testenv.Do(t, permit.draw(t.Context(), s.requesters(testNetwork), time.Millisecond, work))
 	if usual := priority(); inside >= usual && usual > 1 {
 		t.Errorf("a worker has the priority %d; want less than %d, that of other threads", inside, usual)
 	}

@@ -23,12 +23,9 @@ func TestParseViews(t *testing.T) {
 	f := func(text string, want ...string) {
 		t.Helper()
 		got, err := ParseViews(text)
-		if (err == nil) != (len(want) > 0) {
-			t.Errorf("ParseViews(%q): %v; want %q", text, err, want)
-		}
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); diff != "" {
-			t.Errorf("ParseViews(%q) (-want +got):\n%s", text, diff)
-		}
+		testenv.Check(t, (err == nil) == (len(want) > 0), "ParseViews(%q): %v; want %q", text, err, want)
+		diff := cmp.Diff(want, got, cmpopts.EquateEmpty())
+		testenv.Check(t, diff == "", "ParseViews(%q) (-want +got):\n%s", text, diff)
 	}
 
 	f("/textures/{hash}", "/textures/{hash}")
@@ -176,9 +173,8 @@ func TestParallelism(t *testing.T) {
 	t.Parallel()
 	e := &fakeEdge{respond: func(string, int) *http.Response { return miss() }}
 	checkRun(t, e, newJob(50, 3, "/a/{hash}", "/b/{hash}"), Report{Loaded: 100}, "")
-	if e.maxInFlight != 3 || len(e.requests) != 100 {
-		t.Errorf("%d pictures were requested, at most %d at once; want 100 and 3", len(e.requests), e.maxInFlight)
-	}
+	testenv.Check(t, e.maxInFlight == 3 && len(e.requests) == 100,
+		"%d pictures were requested, at most %d at once; want 100 and 3", len(e.requests), e.maxInFlight)
 }
 
 // A rejected request is retried with a growing backoff, and not before Retry-After.
@@ -230,9 +226,8 @@ func TestRetriesEnd(t *testing.T) {
 	}}
 	checkRun(t, e, newJob(20, 2, "/{hash}"), Report{Loaded: 19, Failed: 1}, lost+": Service Unavailable")
 	asked := e.requests[lost]
-	if tried := asked[len(asked)-1].Sub(asked[0]); tried > 30*time.Second || tried < 15*time.Second {
-		t.Errorf("it was retried for %s; want up to 30s", tried)
-	}
+	tried := asked[len(asked)-1].Sub(asked[0])
+	testenv.Check(t, tried <= 30*time.Second && tried >= 15*time.Second, "it was retried for %s; want up to 30s", tried)
 }
 
 // A job is abandoned when an edge rejects everything.
@@ -240,9 +235,8 @@ func TestGivesUp(t *testing.T) {
 	t.Parallel()
 	e := &fakeEdge{respond: func(string, int) *http.Response { return shed() }}
 	checkRun(t, e, newJob(1000, 2, "/a/{hash}", "/b/{hash}"), Report{Failed: 2000}, "Service Unavailable")
-	if len(e.requests) < maxFailedTextures || len(e.requests) > maxFailedTextures+2 {
-		t.Errorf("%d pictures were requested; want %d", len(e.requests), maxFailedTextures)
-	}
+	testenv.Check(t, len(e.requests) >= maxFailedTextures && len(e.requests) <= maxFailedTextures+2,
+		"%d pictures were requested; want %d", len(e.requests), maxFailedTextures)
 }
 
 func TestCancel(t *testing.T) {
