@@ -43,65 +43,51 @@ func (f failure) outage(tb testing.TB, all ...stack.Component) outage {
 	return outage{each(f.begin), each(f.end)}
 }
 
-// choice selects components of a cluster.
-type choice func(h *harness) []stack.Component
-
 // faults returns all faults in their order.
 func (h *harness) faults() []fault {
-	during := func(f failure, components choice, duration time.Duration) func(*harness) {
+	during := func(f failure, duration time.Duration, components ...stack.Component) func(*harness) {
 		return func(h *harness) {
-			o := f.outage(h, components(h)...)
+			o := f.outage(h, components...)
 			o.begin()
 			h.sleep(duration)
 			o.end()
 		}
 	}
-	edge := func(h *harness) []stack.Component { return []stack.Component{h.Edges[0]} }
-	core := func(h *harness) []stack.Component { return []stack.Component{h.Cores[0]} }
-	balancer := func(h *harness) []stack.Component { return []stack.Component{h.Balancer} }
-	stores := func(n int) choice {
-		return func(h *harness) []stack.Component { return h.Stores[:n] }
+	// One of the standbys fails, or both.
+	standby := func(f failure, duration time.Duration) func(*harness) {
+		return func(h *harness) { _, all := h.Roles(); during(f, duration, all[0])(h) }
 	}
-	detectors := func(n int) choice {
-		return func(h *harness) []stack.Component { return h.Etcd[:n] }
-	}
-	standbys := func(n int) choice {
-		return func(h *harness) (first []stack.Component) {
-			_, standbys := h.Roles()
-			for _, node := range standbys[:n] {
-				first = append(first, node)
-			}
-			return first
-		}
+	standbys := func(f failure, duration time.Duration) func(*harness) {
+		return func(h *harness) { _, all := h.Roles(); during(f, duration, all[0], all[1])(h) }
 	}
 	if h.Quick {
 		return []fault{
-			{"edge killed", "kill -9 of one edge for a moment", expectation{}, during(killing, edge, time.Second)},
-			{"core killed", "kill -9 of one core for a moment", expectation{}, during(killing, core, time.Second)},
+			{"edge killed", "kill -9 of one edge for a moment", expectation{}, during(killing, time.Second, h.Edges[0])},
+			{"core killed", "kill -9 of one core for a moment", expectation{}, during(killing, time.Second, h.Cores[0])},
 			{"programs restarted", "each core and edge is stopped and started, one after another", expectation{planned: true}, (*harness).programsRestarted},
 			{"hostile bodies", "a few hostile uploads", expectation{missesFail: true}, (*harness).hostileBodies},
 		}
 	}
 	return []fault{
-		{"edge killed", "kill -9 of one of three edges; started again after 6 s", expectation{}, during(killing, edge, 6*time.Second)},
-		{"edge frozen", "SIGSTOP of one edge for 10 s", expectation{}, during(freezing, edge, 10*time.Second)},
-		{"core killed", "kill -9 of one of two cores; started again after 6 s", expectation{}, during(killing, core, 6*time.Second)},
-		{"core frozen", "SIGSTOP of one core for 15 s", expectation{}, during(freezing, core, 15*time.Second)},
-		{"object node killed", "kill -9 of one of four MinIO nodes; started again after 8 s", expectation{}, during(killing, stores(1), 8*time.Second)},
-		{"two object nodes killed", "kill -9 of two of four MinIO nodes; started again after 10 s", expectation{writesRefused: true}, during(killing, stores(2), 10*time.Second)},
-		{"object node frozen", "SIGSTOP of one MinIO node for 12 s", expectation{knownIssue: true}, during(freezing, stores(1), 12*time.Second)},
-		{"all object nodes killed", "kill -9 of all four MinIO nodes; started again after 10 s", expectation{missesFail: true, writesRefused: true}, during(killing, stores(4), 10*time.Second)},
+		{"edge killed", "kill -9 of one of three edges; started again after 6 s", expectation{}, during(killing, 6*time.Second, h.Edges[0])},
+		{"edge frozen", "SIGSTOP of one edge for 10 s", expectation{}, during(freezing, 10*time.Second, h.Edges[0])},
+		{"core killed", "kill -9 of one of two cores; started again after 6 s", expectation{}, during(killing, 6*time.Second, h.Cores[0])},
+		{"core frozen", "SIGSTOP of one core for 15 s", expectation{}, during(freezing, 15*time.Second, h.Cores[0])},
+		{"object node killed", "kill -9 of one of four MinIO nodes; started again after 8 s", expectation{}, during(killing, 8*time.Second, h.Stores[:1]...)},
+		{"two object nodes killed", "kill -9 of two of four MinIO nodes; started again after 10 s", expectation{writesRefused: true}, during(killing, 10*time.Second, h.Stores[:2]...)},
+		{"object node frozen", "SIGSTOP of one MinIO node for 12 s", expectation{knownIssue: true}, during(freezing, 12*time.Second, h.Stores[:1]...)},
+		{"all object nodes killed", "kill -9 of all four MinIO nodes; started again after 10 s", expectation{missesFail: true, writesRefused: true}, during(killing, 10*time.Second, h.Stores[:4]...)},
 		{"primary killed", "kill -9 of all processes of the primary's machine, Patroni's too; started again 6 s after there is another", expectation{missesFail: true}, failover((*stack.Node).Kill, (*stack.Node).Start, 6*time.Second)},
 		{"primary's PostgreSQL killed", "kill -9 of the primary's PostgreSQL; Patroni continues there", expectation{missesFail: true}, failover((*stack.Node).KillPostgres, nil, 6*time.Second)},
 		{"primary frozen", "SIGSTOP of all processes of the primary's machine, until 8 s after there is another", expectation{missesFail: true}, failover((*stack.Node).Pause, (*stack.Node).Resume, 8*time.Second)},
 		{"primary's Patroni frozen", "SIGSTOP of Patroni on the primary's machine, until 8 s after there is another; PostgreSQL continues there", expectation{missesFail: true}, failover((*stack.Node).PausePatroni, (*stack.Node).Resume, 8*time.Second)},
 		{"primary's Patroni frozen after a reload", "haproxy reloads its configuration, after which the old process checks no servers any more; then as before", expectation{missesFail: true}, (*harness).reloadedFrozen},
-		{"standby killed", "kill -9 of one of two standbys; started again after 8 s", expectation{}, during(killing, standbys(1), 8*time.Second)},
-		{"standby frozen", "SIGSTOP of one standby for 12 s", expectation{}, during(freezing, standbys(1), 12*time.Second)},
-		{"both standbys killed", "kill -9 of both standbys; started again after 14 s", expectation{writesRefused: true, minWriteGap: 13 * time.Second}, during(killing, standbys(2), 14*time.Second)},
-		{"detector killed", "kill -9 of all three etcd members; started again after 25 s", expectation{}, during(killing, detectors(3), 25*time.Second)},
-		{"detector frozen", "SIGSTOP of one of three etcd members for 12 s", expectation{}, during(freezing, detectors(1), 12*time.Second)},
-		{"balancer frozen", "SIGSTOP of the only haproxy for 3 s", expectation{}, during(freezing, balancer, 3*time.Second)},
+		{"standby killed", "kill -9 of one of two standbys; started again after 8 s", expectation{}, standby(killing, 8*time.Second)},
+		{"standby frozen", "SIGSTOP of one standby for 12 s", expectation{}, standby(freezing, 12*time.Second)},
+		{"both standbys killed", "kill -9 of both standbys; started again after 14 s", expectation{writesRefused: true, minWriteGap: 13 * time.Second}, standbys(killing, 14*time.Second)},
+		{"detector killed", "kill -9 of all three etcd members; started again after 25 s", expectation{}, during(killing, 25*time.Second, h.Etcd[:3]...)},
+		{"detector frozen", "SIGSTOP of one of three etcd members for 12 s", expectation{}, during(freezing, 12*time.Second, h.Etcd[:1]...)},
+		{"balancer frozen", "SIGSTOP of the only haproxy for 3 s", expectation{}, during(freezing, 3*time.Second, h.Balancer)},
 		{"balancer reloaded", "haproxy reloads its configuration three times, while the primary is not the first node that it would try", expectation{planned: true}, (*harness).balancerReloaded},
 		{"database restarted", "both standbys are stopped and started, one after the other; one of them is made the primary; then the former one is", expectation{planned: true}, (*harness).databaseRestarted},
 		{"object nodes restarted", "four MinIO nodes are stopped and started, one after the other", expectation{planned: true}, (*harness).storesRestarted},
