@@ -33,8 +33,7 @@ const (
 type Target struct {
 	Base  string // URL without a path
 	HTTP2 bool
-	// From are the clients' local addresses, used round-robin. Without any the system chooses.
-	From []netip.Addr
+	From  []netip.Addr // the clients' local addresses, used round-robin
 }
 
 // Upload is one hostile upload: InitialBytes of the body at once, then a byte each Interval. If
@@ -92,16 +91,11 @@ func (t Target) clients() (all []*http.Client) {
 	var protocols http.Protocols
 	protocols.SetHTTP1(!t.HTTP2)
 	protocols.SetUnencryptedHTTP2(t.HTTP2)
-	add := func(local net.Addr) {
-		all = append(all, &http.Client{Transport: &http.Transport{
-			Protocols: &protocols, DisableCompression: true, DialContext: (&net.Dialer{LocalAddr: local}).DialContext,
-		}})
-	}
 	for _, from := range t.From {
-		add(net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0)))
-	}
-	if len(t.From) == 0 {
-		add(nil)
+		dialer := net.Dialer{LocalAddr: net.TCPAddrFromAddrPort(netip.AddrPortFrom(from, 0))}
+		all = append(all, &http.Client{Transport: &http.Transport{
+			Protocols: &protocols, DisableCompression: true, DialContext: dialer.DialContext,
+		}})
 	}
 	return all
 }

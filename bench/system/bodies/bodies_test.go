@@ -5,10 +5,6 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
-	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -18,6 +14,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
+	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
 	"github.com/veneer-skins/veneer/shared/testenv"
@@ -116,8 +113,7 @@ func (e *env) haproxy(t *testing.T, api *stack.Process) (base string) {
 		`bind :8080`: "bind " + address, `core:8080 check port 9080`: backend(api),
 		`edge-1:8081 check port 9081`: backend(e.Edge), `(?m)^ *server edge-2 .*\n`: "",
 	})
-	path := filepath.Join(t.TempDir(), "haproxy.cfg")
-	testenv.Do(t, os.WriteFile(path, []byte(config), 0o600))
+	path := stack.WriteFile(t, t.TempDir(), "haproxy.cfg", config)
 	stack.RunServer(t, address, []string{"VENEER_TRUSTED_PROXIES=" + hostileAddress}, "haproxy", "-db", "-f", path)
 	base = "http://" + address
 	testenv.Eventually(t, "haproxy has a core", func() bool { return httpservertest.Get(t, base+"/api").Status == http.StatusOK })
@@ -199,13 +195,7 @@ func (e *env) client(base string) *site.Client {
 
 func metric(t *testing.T, p *stack.Process, name string) int {
 	t.Helper()
-	_, rest, found := strings.Cut(httpservertest.Get(t, p.BaseURL(t, "operators")+"/metrics").Body, "\n"+name+" ")
-	value, _, _ := strings.Cut(rest, "\n")
-	n, err := strconv.ParseFloat(value, 64)
-	if err != nil {
-		t.Fatalf("%s (found: %t): %v", name, found, err)
-	}
-	return int(n)
+	return int(metricstest.Value(t, httpservertest.Get(t, p.BaseURL(t, "operators")+"/metrics").Body, name))
 }
 
 // awaitMetric waits until a metric of a program is at most what it was before the attack.
