@@ -9,6 +9,7 @@ import (
 
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/skin/skintest"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
@@ -102,11 +103,7 @@ func TestLibraryHints(t *testing.T) {
 	t.Parallel()
 	s, w := openSite(t)
 	ann := register(t, s, "ann@example.com", "Ann")
-	sheet := skin.NewSheet(64, 32)
-	for i := range sheet.Pix {
-		sheet.Pix[i] = 255
-	}
-	old := ann.Upload(t, "Old", skin.Classic, sheet)
+	old := ann.Upload(t, "Old", skin.Classic, skintest.Noise(1, 64, 32))
 	w.signIn(t, ann, "/library", "Library")
 	w.shows(t, "1 result", 1)
 	w.search(t, "ol")

@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -115,26 +114,21 @@ func startHaproxy(tb testing.TB, protocol, edge string) (address string, certifi
 	directory := tb.TempDir()
 	chain, key := tlsreloadtest.NewAuthority(tb).Issue(tb)
 	issued := testenv.Must(tls.LoadX509KeyPair(chain, key))(tb)
-	var pair []byte
-	for _, name := range []string{chain, key} {
-		content := testenv.Must(os.ReadFile(name))(tb)
-		pair = append(pair, content...)
-	}
+	both := string(testenv.Must(os.ReadFile(chain))(tb)) + string(testenv.Must(os.ReadFile(key))(tb))
+	pair := stack.WriteFile(tb, directory, "pair.pem", both)
 	address = stack.FreeAddress(tb)
-	for name, content := range map[string][]byte{"pair.pem": pair, "haproxy.cfg": fmt.Appendf(nil, `
+	config := stack.WriteFile(tb, directory, "haproxy.cfg", fmt.Sprintf(`
 defaults
   mode http
   timeout connect 10s
   timeout client 1m
   timeout server 1m
 frontend https
-  bind %s ssl crt %s/pair.pem alpn %s
+  bind %s ssl crt %s alpn %s
   default_backend edge
 backend edge
   server edge %s
-`, address, directory, protocol, edge)} {
-		testenv.Do(tb, os.WriteFile(filepath.Join(directory, name), content, 0o600))
-	}
-	stack.RunServer(tb, address, nil, "haproxy", "-db", "-f", filepath.Join(directory, "haproxy.cfg"))
+`, address, pair, protocol, edge))
+	stack.RunServer(tb, address, nil, "haproxy", "-db", "-f", config)
 	return address, issued.Leaf
 }

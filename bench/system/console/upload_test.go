@@ -192,14 +192,10 @@ func TestRefusedFiles(t *testing.T) {
 		return path
 	}
 	whole := testenv.Must(os.ReadFile(paint(t, "whole.png", 2)))(t)
-	odd := skin.NewSheet(65, 64)
-	for i := range odd.Pix {
-		odd.Pix[i] = 255
-	}
 	w.do(t, chromedp.SetUploadFiles(`main input[type="file"]`, []string{
 		write("Notes.png", []byte("These are notes, in place of a picture.")),
 		write("Empty.png", nil),
-		file(t, "Odd.png", odd),
+		file(t, "Odd.png", skintest.Noise(1, 65, 64)),
 		write("Large.png", make([]byte, 20481)),
 		write("Cut.png", whole[:60]),
 		write("<b>Fine<b>.png", whole),
