@@ -54,8 +54,12 @@ func (l Layout) writeFiles(tb testing.TB, directory string, r *Record) (root str
 	return root
 }
 
-// StartNginx starts nginx with responses as files, in one of the layouts. It keeps up to open files
-// open, see RaiseFileLimit, and sends the headers of one typical response with all of them.
+//go:embed nginx.conf
+var nginxConf string
+
+// StartNginx starts nginx with responses as files, in one of the layouts, as one process that does as little as
+// possible. It keeps up to open files open, see RaiseFileLimit, adds no header that can be omitted, and sends those of
+// one typical response, of median length, with all of them.
 func StartNginx(tb testing.TB, layout Layout, open int, r *Record) *Server {
 	tb.Helper()
 	s, work := newServer(tb, "nginx, "+string(layout)), tb.TempDir()
@@ -63,8 +67,22 @@ func StartNginx(tb testing.TB, layout Layout, open int, r *Record) *Server {
 	if layout == ByBody {
 		s.target = bodyFile
 	}
-	config := nginxConfig(s.Address, s.Conditional, work, layout.writeFiles(tb, work, r), open, typicalResponse(r.Full).Headers)
-	return s.start(tb, nil, "nginx", "-c", stack.WriteFile(tb, tb.TempDir(), "nginx.conf", config))
+	var added, tag, mime string
+	for _, h := range typicalResponse(r.Full).Headers {
+		line := fmt.Sprintf("add_header %s %s;\n", h.Name, strconv.Quote(h.Value))
+		switch h.Name {
+		case fasthttp.HeaderContentType:
+			mime = h.Value
+		case etag:
+			tag = line
+		default:
+			added += line
+		}
+	}
+	return s.start(tb, nil, "nginx", "-c", stack.WriteFile(tb, tb.TempDir(), "nginx.conf", strings.NewReplacer(
+		"{full}", s.Address, "{unmodified}", s.Conditional, "{work}", work, "{root}", layout.writeFiles(tb, work, r),
+		"{open}", strconv.Itoa(open), "{type}", mime, "{headers}", added, "{etag}", tag,
+	).Replace(nginxConf)))
 }
 
 //go:embed nginx-cache.conf
@@ -84,29 +102,4 @@ func StartNginxCache(tb testing.TB, upstream string, bytes int64) *Server {
 		"{user}", user, "{work}", tb.TempDir(), "{address}", s.Address, "{upstream}", upstream,
 		"{bytes}", strconv.FormatInt(bytes, 10), "{open}", strconv.Itoa(RaiseFileLimit(tb)),
 	).Replace(nginxCacheConf)))
-}
-
-//go:embed nginx.conf
-var nginxConf string
-
-// nginxConfig returns a configuration of one process that does as little as possible: it keeps
-// files open, and adds no header that can be omitted. The headers are the same for all files, and
-// of median length.
-func nginxConfig(full, unmodified, work, root string, open int, headers []Header) string {
-	var added, tag, mime string
-	for _, h := range headers {
-		line := fmt.Sprintf("add_header %s %s;\n", h.Name, strconv.Quote(h.Value))
-		switch h.Name {
-		case fasthttp.HeaderContentType:
-			mime = h.Value
-		case etag:
-			tag = line
-		default:
-			added += line
-		}
-	}
-	return strings.NewReplacer(
-		"{full}", full, "{unmodified}", unmodified, "{work}", work, "{root}", root, "{open}", strconv.Itoa(open),
-		"{type}", mime, "{headers}", added, "{etag}", tag,
-	).Replace(nginxConf)
 }

@@ -43,26 +43,21 @@ func serveArgon2(address string, _ []string) error {
 // a file named by its hash in a directory, and does nothing else.
 func serveReencode(address string, args []string) error {
 	return fasthttp.ListenAndServe(address, func(rc *fasthttp.RequestCtx) {
-		name, err := reencode(rc.PostBody(), args[0])
+		var file bytes.Buffer
+		picture, err := png.Decode(bytes.NewReader(rc.PostBody()))
+		if err == nil {
+			err = png.Encode(&file, picture)
+		}
+		name := fmt.Sprintf("%x", sha256.Sum256(file.Bytes()))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(args[0], name), file.Bytes(), 0o600)
+		}
 		if err != nil {
 			rc.Error(err.Error(), fasthttp.StatusBadRequest)
 			return
 		}
 		rc.SetBodyString(name)
 	})
-}
-
-func reencode(uploaded []byte, files string) (name string, err error) {
-	picture, err := png.Decode(bytes.NewReader(uploaded))
-	if err != nil {
-		return "", err
-	}
-	var file bytes.Buffer
-	if err := png.Encode(&file, picture); err != nil {
-		return "", err
-	}
-	name = fmt.Sprintf("%x", sha256.Sum256(file.Bytes()))
-	return name, os.WriteFile(filepath.Join(files, name), file.Bytes(), 0o600)
 }
 
 // StartRecorded starts this program again as a server that does nothing but send recorded responses: Fasthttp is the
