@@ -28,10 +28,7 @@ import (
 )
 
 // Workload is a trace of requests for views, by number.
-type Workload struct {
-	views int
-	Trace []uint32
-}
+type Workload struct{ Trace []uint32 }
 
 // New returns a trace with popularities that follow Zipf's law. With shifts, it consists of as many
 // parts, and other views are popular in each.
@@ -46,19 +43,7 @@ func New(views, requests int, exponent float64, shifts int) Workload {
 		}
 		trace[i] = uint32(popular[ranks.Draw(random)])
 	}
-	return Workload{views: views, Trace: trace}
-}
-
-// Seen returns the number of distinct views in the trace.
-func (w Workload) Seen() (n int) {
-	seen := make([]bool, w.views)
-	for _, view := range w.Trace {
-		if !seen[view] {
-			seen[view] = true
-			n++
-		}
-	}
-	return n
+	return Workload{trace}
 }
 
 // class is a kind of picture, with the number of views that each texture has of it, and the
