@@ -155,21 +155,17 @@ func (e *env) measureRate(on *dayServer, rate float64, round int) []results.Figu
 	if err == nil && (renders < newCount || renders > newCount+dayForgotten*float64(all.Total())) {
 		e.Fatalf("%s at %.0f/s: of %d requests %.0f were for new pictures, and %.0f were rendered", on.Name, rate, all.Total(), newCount, renders)
 	}
-	figures := []results.Figure{
-		{Name: "p50", Unit: "ms"},
-		{Name: "p99", Unit: "ms"},
-		{Name: "p99.9", Unit: "ms"},
-		{Name: "CPU time of the load", Unit: "%", Rounds: []float64{loadBusy(all).value}},
-		{Name: "longest delay by the load", Unit: "ms", Rounds: []float64{float64(all.Late) / 1e6}},
-	}
-	for i, percent := range []float64{50, 99, 99.9} {
-		if err != nil {
-			figures[i].Rejected = 1
-		} else {
-			figures[i].Rounds = []float64{latency(all, percent)}
+	var figures []results.Figure
+	for _, percent := range []float64{50, 99, 99.9} {
+		figure := results.Figure{Name: fmt.Sprint("p", percent), Unit: "ms", Rejected: 1}
+		if err == nil {
+			figure.Rounds, figure.Rejected = []float64{latency(all, percent)}, 0
 		}
+		figures = append(figures, figure)
 	}
-	return figures
+	return append(figures,
+		results.Figure{Name: "CPU time of the load", Unit: "%", Rounds: []float64{loadBusy(all).value}},
+		results.Figure{Name: "longest delay by the load", Unit: "ms", Rounds: []float64{float64(all.Late) / 1e6}})
 }
 
 // runDay sends a mixed day at a rate: picture requests to a server, the rest to core.

@@ -36,9 +36,6 @@ const (
 	changeTimeout    = 10 * time.Second
 )
 
-// liftedLimits are the limits of core that are switched off.
-var liftedLimits = []string{"REQUESTS", "UPLOADS", "CHANGES", "LOGIN_FAILURES", "LOGIN_FAILURES_PER_ADDRESS", "LOGIN_FAILURES_PER_ACCOUNT"}
-
 // liveStack is the real programs: core with its database, and an edge.
 type liveStack struct {
 	*target // core
@@ -62,8 +59,11 @@ func (e *env) newCore(users int) *liveStack {
 	return s
 }
 
+// liftLimits switches limits of core off.
 func (s *liveStack) liftLimits(e *env) {
-	for _, limit := range liftedLimits {
+	for _, limit := range []string{
+		"REQUESTS", "UPLOADS", "CHANGES", "LOGIN_FAILURES", "LOGIN_FAILURES_PER_ADDRESS", "LOGIN_FAILURES_PER_ACCOUNT",
+	} {
 		s.core.Set("CORE_LIMIT_" + limit + "=0")
 		if setting := (results.Setting{Name: "CORE_LIMIT_" + limit, Value: "0"}); !slices.Contains(e.settings, setting) {
 			e.settings = append(e.settings, setting)
@@ -446,10 +446,7 @@ func (e *env) freshnessOfThree() []subject {
 	s := e.newCore(growthUsers)
 	s.liftLimits(e)
 	s.start(e)
-	second := site.NewCoreAt(e, s.files, s.core.Setting("CORE_DATABASE_URL"))
-	for _, limit := range liftedLimits {
-		second.Set("CORE_LIMIT_" + limit + "=0")
-	}
+	second := s.core.Clone(e)
 	second.Start(e)
 	apis := []string{s.address, second.Address(e, "public")}
 	for range freshnessEdges {
@@ -458,9 +455,6 @@ func (e *env) freshnessOfThree() []subject {
 	s.uploadTextures(e)
 	s.insertPlayers(e)
 	for edge := range s.images { // every picture and mapping is cached before
-		for i, tid := range s.tids {
-			s.tags[i] = testenv.Must(fetchTag(fmt.Sprintf("http://%s/avatar/%d", s.images[edge], tid)))(e)
-		}
 		for player := range s.pids {
 			testenv.Must(fetchTag(s.avatar(edge, player)))(e)
 		}
