@@ -3,13 +3,11 @@ package baseline
 import (
 	_ "embed" // for varnish.vcl
 	"fmt"
-	"net"
 	"regexp"
 	"strings"
 	"testing"
 
 	"github.com/veneer-skins/veneer/bench/system/stack"
-	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 //go:embed varnish.vcl
@@ -26,8 +24,7 @@ const varnishSilence = "-Begin,-End,-Link,-SessOpen,-SessClose,-Timestamp,-Hit,-
 // bytes of responses in memory.
 func StartVarnish(tb testing.TB, upstream string, bytes int64) *Server {
 	tb.Helper()
-	host, port, err := net.SplitHostPort(upstream)
-	testenv.Do(tb, err)
+	host, port := stack.HostPort(upstream)
 	rules := strings.NewReplacer("{host}", host, "{port}", port).Replace(varnishVCL)
 	s := newServer(tb, "Varnish")
 	s.OwnTags = true
@@ -51,8 +48,7 @@ func StartHaproxy(tb testing.TB, root string, edges []*Server) *Server {
 	tb.Helper()
 	var servers strings.Builder
 	for i, edge := range edges {
-		_, port, err := net.SplitHostPort(edge.Operators)
-		testenv.Do(tb, err)
+		_, port := stack.HostPort(edge.Operators)
 		fmt.Fprintf(&servers, "  server edge-%d %s check port %s\n", i+1, edge.Address, port)
 	}
 	s := newServer(tb, "haproxy")

@@ -10,7 +10,6 @@ import (
 	"image/draw"
 	"image/png"
 	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -22,7 +21,6 @@ import (
 
 	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/shared/skin"
-	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // FlatTarget returns the request target of a face, as PNG, for StartSharp and ImagePNG.
@@ -109,8 +107,7 @@ func modulesIn(directory string) string {
 func StartSharp(tb testing.TB, textures, modules string) *Server {
 	tb.Helper()
 	s := newServer(tb, "sharp")
-	host, port, err := net.SplitHostPort(s.Address)
-	testenv.Do(tb, err)
+	host, port := stack.HostPort(s.Address)
 	path := stack.WriteFile(tb, tb.TempDir(), "server.js", sharpServer)
 	return s.start(tb, []string{modulesIn(modules)}, "node", path, host, port, textures)
 }

@@ -2,7 +2,6 @@ package bodies
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/netip"
 	"sync"
@@ -106,7 +105,7 @@ func (e *env) haproxy(t *testing.T, api *stack.Process) (base string) {
 	t.Helper()
 	address := stack.FreeAddress(t)
 	backend := func(p *stack.Process) string {
-		_, port, _ := net.SplitHostPort(p.Address(t, "operators"))
+		_, port := stack.HostPort(p.Address(t, "operators"))
 		return p.Address(t, "public") + " check port " + port
 	}
 	config := stack.AdaptConfig(t, "../../..", "compose/haproxy.cfg", map[string]string{

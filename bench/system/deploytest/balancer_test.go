@@ -2,7 +2,6 @@ package deploytest
 
 import (
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os/exec"
@@ -81,7 +80,7 @@ func haproxy(t *testing.T, content, address, work string, servers []server) []st
 	// On a busy machine a response may take longer than the time between two checks.
 	content = replaceOnce(t, content, "timeout connect 1s", "timeout connect 1s\n  timeout check 2s")
 	for _, s := range servers {
-		_, port := hostPort(t, s.operators)
+		_, port := stack.HostPort(s.operators)
 		content = replaceOnce(t, content, s.host+":"+s.port+" check port "+s.checkPort, s.public+" check port "+port)
 	}
 	return []string{"haproxy", "-db", "-f", stack.WriteFile(t, work, "config", content)}
@@ -105,9 +104,9 @@ func varnish(t *testing.T, content, address, work string, servers []server) []st
 	t.Helper()
 	for _, s := range servers {
 		at := func(host, port string) string { return fmt.Sprintf(`.host = "%s"; .port = "%s";`, host, port) }
-		content = replaceOnce(t, content, at(s.host, s.port), at(hostPort(t, s.public)))
+		content = replaceOnce(t, content, at(s.host, s.port), at(stack.HostPort(s.public)))
 		if s.host != "core" { // there is but one
-			content = replaceOnce(t, content, at(s.host, s.checkPort), at(hostPort(t, s.operators)))
+			content = replaceOnce(t, content, at(s.host, s.checkPort), at(stack.HostPort(s.operators)))
 		}
 	}
 	content = replaceOnce(t, content, ".interval = 1s; .timeout = 1s;", ".interval = 0.05s; .timeout = 5s;")
@@ -120,13 +119,6 @@ func replaceOnce(t *testing.T, content, what, by string) string {
 		t.Fatalf("there is not one %q", what)
 	}
 	return strings.Replace(content, what, by, 1)
-}
-
-func hostPort(t *testing.T, address string) (host, port string) {
-	t.Helper()
-	host, port, err := net.SplitHostPort(address)
-	testenv.Do(t, err)
-	return host, port
 }
 
 // start starts the balancer with its file, except for the addresses, and returns its URL.

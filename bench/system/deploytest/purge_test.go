@@ -87,7 +87,7 @@ func startReceiver(t *testing.T, address, cache string) {
 	if found == nil {
 		t.Fatal("docs/operations/cdn.md has no receiver")
 	}
-	host, port := hostPort(t, address)
+	host, port := stack.HostPort(address)
 	script := replaceOnce(t, found[1], `("127.0.0.1", 8999)`, fmt.Sprintf("(%q, %s)", host, port))
 	stack.RunServer(t, address, []string{"SECRET=" + purgeSecret, "VARNISHES=" + cache, "PURGE_SECRET=" + banSecret}, "python3", "-c", script)
 }

@@ -3,7 +3,6 @@ package e2e
 import (
 	"encoding/json"
 	"image/png"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -221,8 +220,7 @@ func TestJoinCommands(t *testing.T) {
 		testenv.Skip(t, "minecraft-protocol is not in .dev/node/launchers: install Node 20.19 or later with npm, then run deploy/dev/node")
 	}
 	site := launchers.Start(t, blobstoretest.Directory(t).Config, "CORE_DEMO=1")
-	_, port, err := net.SplitHostPort(stack.FreeAddress(t))
-	testenv.Do(t, err)
+	_, port := stack.HostPort(stack.FreeAddress(t))
 	var locked struct{ Version string }
 	manifest := read(t, ".dev/node/launchers/node_modules/minecraft-protocol/package.json")
 	testenv.Do(t, json.Unmarshal([]byte(manifest), &locked))

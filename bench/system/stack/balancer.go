@@ -23,7 +23,8 @@ const UnboundedLoad = "VENEER_TRUSTED_PROXIES=127.0.0.1"
 func (c *Cluster) startBalancer() {
 	var cores, edges, forEdges, stores, nodes strings.Builder
 	server := func(to *strings.Builder, name string, i int, address, checked string) {
-		fmt.Fprintf(to, "  server %s-%d %s check port %s\n", name, i+1, address, port(checked))
+		_, port := HostPort(checked)
+		fmt.Fprintf(to, "  server %s-%d %s check port %s\n", name, i+1, address, port)
 	}
 	for i, p := range c.Cores {
 		server(&cores, "core", i, p.Setting("CORE_LISTEN"), p.Setting("CORE_OPS_LISTEN"))

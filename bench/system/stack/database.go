@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -169,8 +168,7 @@ func (n *Node) Switchover(tb testing.TB, to *Node) {
 // address.
 func holdCommand(tb testing.TB, path, address string, arguments ...string) *exec.Cmd {
 	tb.Helper()
-	host, port, err := net.SplitHostPort(address)
-	testenv.Do(tb, err)
+	host, port := HostPort(address)
 	command := exec.CommandContext(tb.Context(), path, arguments...)
 	command.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "PGHOST="+host, "PGPORT="+port, "PGUSER=postgres", "PGDATABASE=postgres")
 	return command
@@ -225,11 +223,6 @@ func (c *Cluster) startNodes() {
 		n.Start(c)
 	}
 	await(c, "both standbys follow", func() bool { return c.hasStandbys() })
-}
-
-func port(address string) string {
-	_, port, _ := net.SplitHostPort(address)
-	return port
 }
 
 // Backup makes a base backup of the database, replacing an older one.

@@ -208,7 +208,8 @@ func TestFreeAddress(t *testing.T) {
 		default:
 			t.Error(err)
 		}
-		if reserved, err := net.Listen("unix", "@veneer-port-"+port(address)); err == nil {
+		_, port := HostPort(address)
+		if reserved, err := net.Listen("unix", "@veneer-port-"+port); err == nil {
 			_ = reserved.Close()
 			t.Errorf("%s is not reserved", address)
 		}

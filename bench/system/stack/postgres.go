@@ -2,7 +2,6 @@ package stack
 
 import (
 	"errors"
-	"net"
 	"os"
 	"os/exec"
 	"os/user"
@@ -69,8 +68,7 @@ func newPostgres(tb testing.TB, home, address string, settings ...string) *Postg
 			tb.Fatalf("%s was made by PostgreSQL %s, which is not installed: install postgresql-%[2]s, or start afresh after make reset", p.Data(), version)
 		}
 	}
-	_, port, err := net.SplitHostPort(address)
-	testenv.Do(tb, err)
+	_, port := HostPort(address)
 	p.Program = Program{
 		name: "PostgreSQL", directory: "/", environ: []string{"LC_ALL=C.UTF-8", "PATH=" + os.Getenv("PATH")},
 		attributes: ChownToPostgres(tb, home),
@@ -207,18 +205,12 @@ func (p *Postgres) write(tb testing.TB, path, content string) {
 }
 
 // EnableTLS makes the cluster accept TLS, with the certificate chain in one file and its key in
-// another.
+// another. It restarts the cluster.
 func (p *Postgres) EnableTLS(tb testing.TB, chain, key string) {
 	tb.Helper()
 	p.write(tb, filepath.Join(p.Data(), "server.crt"), read(tb, chain))
 	p.write(tb, filepath.Join(p.Data(), "server.key"), read(tb, key))
-	conn := testenv.Must(pgx.Connect(tb.Context(), p.URL(p.Address)))(tb)
-	defer func() { _ = conn.Close(tb.Context()) }()
-	for _, sql := range []string{"ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()"} {
-		testenv.Must(conn.Exec(tb.Context(), sql))(tb)
-	}
-	await(tb, "the configuration is loaded again", func() (isOn bool) {
-		testenv.Do(tb, conn.QueryRow(tb.Context(), "SELECT current_setting('ssl')::bool").Scan(&isOn))
-		return isOn
-	})
+	p.command = append(p.command, "-c", "ssl=on")
+	p.Kill(tb)
+	p.Start(tb)
 }

@@ -246,6 +246,12 @@ func freeAddressNear(tb testing.TB, hint int) string {
 	}
 }
 
+// HostPort splits an address of a program.
+func HostPort(address string) (host, port string) {
+	host, port, _ = net.SplitHostPort(address)
+	return host, port
+}
+
 // RunServer runs a server until the test ends, and waits until it listens at an address. Of this
 // process's environment it gets PATH only.
 func RunServer(tb testing.TB, address string, environ []string, command ...string) *Program {

@@ -121,5 +121,3 @@ func (m *mainTB) Fatalf(format string, values ...any) { m.Logf(format, values...
 
 // Skip fails: a program cannot skip its work.
 func (m *mainTB) Skip(values ...any) { m.Fatal(values...) }
-
-func (m *mainTB) Skipf(format string, values ...any) { m.Fatalf(format, values...) }
