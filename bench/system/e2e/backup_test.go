@@ -229,7 +229,7 @@ func restore(t *testing.T, k storeFixture) {
 	site.ServeLaunchers(t, core, "https://skins.example.org")
 	core.Set("CORE_YGGDRASIL_LOGIN_INTERVAL=0s")
 	core.Start(t)
-	base := publicURL(t, core)
+	base := core.BaseURL(t, "public")
 	running := []*stack.Process{startEdge(t, k.files, core), startEdge(t, k.files, core)}
 
 	ann := signUp(t, base)
@@ -330,8 +330,8 @@ func TestRestoreOfASnapshot(t *testing.T) {
 	core := site.NewCoreAt(t, k.files, postgres.URL(postgres.Address))
 	core.Start(t)
 	edge := startEdge(t, k.files, core)
-	avatar := publicURL(t, edge) + "/avatar/player/ann_1?png"
-	ann := signUp(t, publicURL(t, core))
+	avatar := edge.BaseURL(t, "public") + "/avatar/player/ann_1?png"
+	ann := signUp(t, core.BaseURL(t, "public"))
 	first, second := drawSheet(10), drawSheet(200)
 	skins := []int{upload(t, ann, "first", first).TID, upload(t, ann, "second", second).TID}
 	pid := ann.AddPlayer(t, "Ann_1")
@@ -415,7 +415,7 @@ func fetchAll(t *testing.T, edge *stack.Process, paths []string) map[string]stri
 	t.Helper()
 	answers := map[string]string{}
 	for _, path := range paths {
-		response := httpservertest.Get(t, publicURL(t, edge)+path)
+		response := httpservertest.Get(t, edge.BaseURL(t, "public")+path)
 		answers[path] = fmt.Sprintf("%d %x", response.Status, sha256.Sum256([]byte(response.Body)))
 		if hash, ok := strings.CutPrefix(path, "/textures/"); ok && answers[path] != "200 "+hash {
 			answers[path] += ", not that file"

@@ -52,14 +52,9 @@ func startEdge(tb testing.TB, files blobstore.Config, core *stack.Process) *stac
 	return edge
 }
 
-func publicURL(tb testing.TB, p *stack.Process) string {
-	tb.Helper()
-	return "http://" + p.Address(tb, "public")
-}
-
 func metricsOf(tb testing.TB, p *stack.Process) string {
 	tb.Helper()
-	return httpservertest.Get(tb, "http://"+p.Address(tb, "operators")+"/metrics").Body
+	return httpservertest.Get(tb, p.BaseURL(tb, "operators")+"/metrics").Body
 }
 
 // drawSheet draws a 64×64 sheet. Its face and hat have a different color in every texel. The hat

@@ -181,7 +181,7 @@ func TestEveryAnswerHasItsHeaders(t *testing.T) {
 	w.sendUnreadable(t, sameOrigin, s.CoreURL)
 	w.sendUnreadable(t, crossOrigin, s.EdgeURL)
 
-	edges := "http://" + s.Core.Address(t, "edges")
+	edges := s.Core.BaseURL(t, "edges")
 	for _, path := range []string{edgeproto.LookupPath, edgeproto.ChangesPath, edgeproto.AcknowledgePath, edgeproto.LikedPath, "/"} {
 		for _, header := range []http.Header{nil, {"Authorization": {"Bearer " + s.Core.Setting("CORE_EDGE_SECRETS")}}} {
 			w.send(t, sameOrigin, "GET", edges+path, header, "")
@@ -190,7 +190,7 @@ func TestEveryAnswerHasItsHeaders(t *testing.T) {
 	}
 	w.sendUnreadable(t, sameOrigin, edges)
 	for _, program := range []*stack.Process{s.Core, s.Edge} {
-		operators := "http://" + program.Address(t, "operators")
+		operators := program.BaseURL(t, "operators")
 		for _, path := range []string{"/livez", "/readyz", "/metrics", "/debug/pprof/", "/debug/pprof", "/debug/pprof/cmdline", "/debug/pprof/heap", "/debug/pprof/nothing", "/"} {
 			w.send(t, sameOrigin, "GET", operators+path, nil, "")
 		}

@@ -196,12 +196,12 @@ func TestLaunchersLoseNothingWhenACoreIsKilled(t *testing.T) {
 	other := killed.Clone(t)
 	killed.StartReady(t)
 	other.StartReady(t)
-	rootOf := func(core *stack.Process) string { return publicURL(t, core) + "/api/yggdrasil" }
+	rootOf := func(core *stack.Process) string { return core.BaseURL(t, "public") + "/api/yggdrasil" }
 
 	launchers := make([]launcher, 3)
 	for i := range launchers {
 		l := launcher{Client: site.Client{Base: rootOf(other)}, email: fmt.Sprintf("user%d@example.com", i), name: fmt.Sprintf("User_%d", i)}
-		signUpAs(t, publicURL(t, other), l.email).AddPlayer(t, l.name)
+		signUpAs(t, other.BaseURL(t, "public"), l.email).AddPlayer(t, l.name)
 		first, err := l.authenticate(t)
 		if err != nil || first.SelectedProfile.ID == "" {
 			t.Fatalf("%+v, %v", first, err)

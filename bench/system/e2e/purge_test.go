@@ -124,7 +124,7 @@ func TestPurgeSurvivesCoreCrash(t *testing.T) {
 	core.StartReady(t)
 	// Purges begin a moment after the start, so the first change may precede them. After the
 	// first one, this core is the one that purges.
-	ann := signUp(t, publicURL(t, core))
+	ann := signUp(t, core.BaseURL(t, "public"))
 	for i, purged := 0, false; !purged; i++ {
 		ann.AddPlayer(t, fmt.Sprint("Ann_", i))
 		select {
@@ -155,7 +155,7 @@ func TestPurgeWaitsForEveryEdge(t *testing.T) {
 	var avatars []string
 	for _, edge := range edges {
 		edge.Start(t)
-		avatars = append(avatars, publicURL(t, edge)+"/avatar/player/ann_1?png")
+		avatars = append(avatars, edge.BaseURL(t, "public")+"/avatar/player/ann_1?png")
 		edge.AwaitReady(t)
 	}
 	wantTag := func(want string) {
@@ -181,7 +181,7 @@ func TestPurgeWaitsForEveryEdge(t *testing.T) {
 		}
 	}
 
-	ann := signUp(t, publicURL(t, core))
+	ann := signUp(t, core.BaseURL(t, "public"))
 	wantTag("name-ann_1")
 	pid := ann.AddPlayer(t, "Ann_1")
 	cdn.await(t, "name-ann_1", func() {})

@@ -8,10 +8,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/jackc/pgx/v5"
-
 	"github.com/veneer-skins/veneer/bench/system/site"
 	"github.com/veneer-skins/veneer/bench/system/stack"
+	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
 	"github.com/veneer-skins/veneer/shared/testenv"
 	"github.com/veneer-skins/veneer/shared/tlsreload"
@@ -38,8 +37,7 @@ func serialNumber(t *testing.T, address, authorities string) string {
 // wantAllTLS checks that every connection to a PostgreSQL uses TLS.
 func wantAllTLS(t *testing.T, postgres *stack.Postgres) {
 	t.Helper()
-	conn := testenv.Must(pgx.Connect(t.Context(), postgres.URL(postgres.Address)))(t)
-	defer func() { _ = conn.Close(t.Context()) }()
+	conn := postgrestest.Conn(t, postgres.URL(postgres.Address))
 	var secure, cleartext int
 	testenv.Do(t, conn.QueryRow(t.Context(), `
 		SELECT count(*) FILTER (WHERE ssl), count(*) FILTER (WHERE NOT ssl)
@@ -72,7 +70,7 @@ func TestTLS(t *testing.T) {
 	}
 	edge := newEdge()
 	edge.StartReady(t)
-	images := publicURL(t, edge)
+	images := edge.BaseURL(t, "public")
 
 	ann := signUp(t, images)
 	sheet := drawSheet(10)
@@ -113,14 +111,14 @@ func TestTLS(t *testing.T) {
 	distrusting.Set("EDGE_CORE_CA=" + untrusted.File)
 	distrusting.Start(t)
 	distrusting.AwaitLog(t, "stream of changes lost", unknown)
-	baseURL := publicURL(t, distrusting)
+	baseURL := distrusting.BaseURL(t, "public")
 	status := httpservertest.Get(t, baseURL+"/avatar/player/ann_1?png").Status
 	testenv.Equal(t, status, http.StatusServiceUnavailable, "a picture from an edge that does not trust core's certificate")
 
 	distrusting = newEdge()
 	distrusting.Set("EDGE_API_CA="+untrusted.File, "EDGE_OBJECTS_CA="+untrusted.File)
 	distrusting.StartReady(t)
-	baseURL = publicURL(t, distrusting)
+	baseURL = distrusting.BaseURL(t, "public")
 	for path, route := range map[string]string{"/api/user": "/api", "/avatar/player/ann_1?png": "/avatar/player/{name}"} {
 		status := httpservertest.Get(t, baseURL+path).Status
 		testenv.Equal(t, status, http.StatusServiceUnavailable, "%s at an edge that does not trust the upstream's certificate", path)

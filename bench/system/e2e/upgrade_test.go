@@ -119,11 +119,11 @@ func TestUpgrade(t *testing.T) {
 
 	older.Run(t, "migrate")
 	older.StartReady(t)
-	oldBase := publicURL(t, older)
+	oldBase := older.BaseURL(t, "public")
 	before := populate(t, oldBase, 1)
 
 	newer.Start(t)
-	newBase := publicURL(t, newer)
+	newBase := newer.BaseURL(t, "public")
 	if status, body := readiness(t, newer); strings.Contains(newer.Run(t, "migrate"), "nothing to do") {
 		t.Logf("%s has this schema", previous.commit)
 	} else if status != http.StatusServiceUnavailable || !strings.Contains(body, "run core migrate") {
@@ -140,7 +140,7 @@ func TestUpgrade(t *testing.T) {
 	var avatars []string
 	for _, edge := range edges {
 		edge.StartReady(t)
-		avatars = append(avatars, publicURL(t, edge)+"/avatar/player/walker_1?png")
+		avatars = append(avatars, edge.BaseURL(t, "public")+"/avatar/player/walker_1?png")
 		awaitAvatar(t, avatars[len(avatars)-1], drawSheet(1), time.Now())
 	}
 	sheet := drawSheet(101)
@@ -154,7 +154,7 @@ func TestUpgrade(t *testing.T) {
 
 func readiness(t *testing.T, core *stack.Process) (status int, body string) {
 	t.Helper()
-	response := httpservertest.Get(t, "http://"+core.Address(t, "operators")+"/readyz")
+	response := httpservertest.Get(t, core.BaseURL(t, "operators")+"/readyz")
 	return response.Status, response.Body
 }
 
