@@ -124,21 +124,17 @@ func (c *edgeClient) verify(ctx context.Context, t *testing.T, random *rand.Rand
 		value, stale := fetch(c.client, c.base, resource.path)
 		received := time.Now()
 		c.requests.Add(1)
-		switch {
-		case !isDigest(value) && value != notFound && value != noHeadStatus:
+		if !isDigest(value) && value != notFound && value != noHeadStatus {
 			c.errors.Add(1)
-		case !stale:
-			if !resource.wasValid(value, sent.Add(-maxStaleness), received) {
-				t.Errorf("%s serves %s at %s, requested at %s, which was out of date for over a second: %s",
-					c.name, value, resource.path, stamp(sent), resource.history())
-			}
-		default:
+			continue
+		}
+		if stale {
 			c.stale.Add(1)
-			since := sent.Add(-maxStaleness)
-			if !resource.wasValid(value, since, received) && c.connected(ctx, since, received) {
-				t.Errorf("%s is connected, and serves %s at %s, requested at %s, which was out of date for over a second: %s",
-					c.name, value, resource.path, stamp(sent), resource.history())
-			}
+		}
+		since := sent.Add(-maxStaleness)
+		if !resource.wasValid(value, since, received) && (!stale || c.connected(ctx, since, received)) {
+			t.Errorf("%s serves %s at %s (stale: %t), requested at %s, which was out of date for over a second: %s",
+				c.name, value, resource.path, stale, stamp(sent), resource.history())
 		}
 	}
 }
