@@ -83,9 +83,7 @@ func TestRecorded(t *testing.T) {
 			if strings.HasPrefix(name, "nginx") {
 				requireProgram(t, Nginx)
 			}
-			if _, err := start(t).Check(t.Context(), r); err != nil {
-				t.Error(err)
-			}
+			testenv.Must(start(t).Check(t.Context(), r))(t)
 		})
 	}
 }

@@ -204,9 +204,7 @@ func BenchmarkPurge(b *testing.B) {
 	posted := make(chan time.Time, 1)
 	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			b.Error(err)
-		}
+		testenv.Is(b, err, nil, "the body of a purge")
 		if bytes.Contains(body, []byte(`"player-1"`)) {
 			posted <- time.Now()
 		}

@@ -38,9 +38,7 @@ func TestInterleaving(t *testing.T) {
 			return []subject{does("a", 1), {name: "b", missing: "it is not installed"}, does("c", 2), {name: "d", cannot: "it has no such function"}}
 		},
 	})
-	if want := []string{"a0", "c0", "c1", "a1", "a2", "c2", "c3", "a3"}; !slices.Equal(calls, want) {
-		t.Errorf("order: %v; want %v", calls, want)
-	}
+	cmptest.Same(t, calls, []string{"a0", "c0", "c1", "a1", "a2", "c2", "c3", "a3"}, "the order")
 	want := results.Scenario{Name: "work", Measures: "Nothing.", Unit: "ms", WarmUp: 1, Subjects: []results.Subject{
 		{Name: "a", Rounds: []float64{2, 3, 4}, Figures: []results.Figure{{Name: "p99", Unit: "ms", Rounds: []float64{20, 30, 40}}}},
 		{Name: "b", Missing: "it is not installed"},
@@ -183,18 +181,15 @@ func TestEdges(t *testing.T) {
 		t.Errorf("a hit has %.0f bytes, and a 304 %.0f; want fewer", full, short)
 	}
 	run.Date, run.Commit = run.Date.AddDate(2026, 0, 0), "test"
-	if _, err := run.Write(t.TempDir()); err != nil {
-		t.Error(err)
-	}
+	testenv.Must(run.Write(t.TempDir()))(t)
 }
 
 // An unknown scenario is an error.
 func TestUnknownScenario(t *testing.T) {
 	t.Parallel()
-	if err := stack.RunWithTB(t.Context(), func(tb testing.TB) {
+	err := stack.RunWithTB(t.Context(), func(tb testing.TB) {
 		tb.Helper()
 		Run(Options{Only: "weather", Out: new(strings.Builder), TB: tb}, new(results.Run))
-	}); err == nil || !strings.Contains(err.Error(), `there is no scenario "weather"`) {
-		t.Errorf("a scenario of the weather: %v", err)
-	}
+	})
+	testenv.ErrorHas(t, err, `there is no scenario "weather"`, "a scenario of the weather")
 }

@@ -196,9 +196,8 @@ func TestSimulations(t *testing.T) {
 			simulateLRU(test.trace, 3, cost, 2), simulateStatic(test.trace, 3, cost, 2),
 			simulateRistretto(t, test.trace, cost, 100, 3), simulateOtter(t, test.trace, cost, 100),
 		}
-		if want := [4]int{test.lru, test.static, all, all}; got != want {
-			t.Errorf("hits of LRU and the static choice, and of ristretto and otter with room for all, on %v: %v; want %v", test.trace, got, want)
-		}
+		want := [4]int{test.lru, test.static, all, all}
+		testenv.Equal(t, got, want, "hits of LRU and the static choice, and of the libraries with room for all, on %v", test.trace)
 	}
 }
 

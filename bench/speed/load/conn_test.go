@@ -108,9 +108,8 @@ func TestWrongAnswers(t *testing.T) {
 			if n := answers[0].Wrong[test.fault]; n != 2 || len(answers[0].Wrong) != 1 {
 				t.Errorf("wrong answers are %v; want two of %s", answers[0].Wrong, test.fault)
 			}
-			if err := answers[0].First; err == nil || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), "/path") {
-				t.Errorf("the first wrong answer is %v; want an error about /path with %q", err, test.want)
-			}
+			testenv.ErrorHas(t, answers[0].First, test.want, "the first wrong answer")
+			testenv.ErrorHas(t, answers[0].First, "/path", "the first wrong answer")
 		})
 	}
 }

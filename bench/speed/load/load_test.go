@@ -250,9 +250,7 @@ func TestRunEndsWith(t *testing.T) {
 			"0.0.0.0:80": elsewhere, "[::ffff:192.0.2.1]:80": elsewhere,
 		} {
 			_, err := load.Run(t.Context(), address, time.Hour, stream(2, 0, "/"))
-			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("Run to %s: %v; want an error with %q", address, err, want)
-			}
+			testenv.ErrorHas(t, err, want, "Run to %s", address)
 		}
 	})
 }
@@ -342,9 +340,7 @@ func TestPinRestoresAffinity(t *testing.T) {
 		t.Errorf("it may run on %d processors; want only number %d", only.Count(), cpu)
 	}
 	unpin()
-	if after := affinity(t); after != before {
-		t.Errorf("it may run on %d processors, and before on %d", after.Count(), before.Count())
-	}
+	testenv.Check(t, affinity(t) == before, "it may not run on the processors as before")
 }
 
 func TestZipfShape(t *testing.T) {

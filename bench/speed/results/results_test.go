@@ -12,8 +12,6 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/veneer-skins/veneer/shared/testenv"
 	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
@@ -145,9 +143,7 @@ func TestWriteRejects(t *testing.T) {
 			run := example()
 			test.change(run)
 			folder := t.TempDir()
-			if _, err := run.Write(folder); err == nil || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("Write: %v; want an error with %q", err, test.want)
-			}
+			testenv.ErrorHas(t, testenv.ErrOf(run.Write(folder)), test.want, "Write")
 			if files, err := os.ReadDir(folder); err != nil || len(files) > 0 {
 				t.Errorf("it has written %v, %v", files, err)
 			}
@@ -185,13 +181,6 @@ func TestLowerRank(t *testing.T) {
 	}
 }
 
-func TestMedian(t *testing.T) {
-	t.Parallel()
-	if odd, even := Median([]float64{1, 2, 9}), Median([]float64{1, 2, 4, 9}); odd != 2 || even != 3 {
-		t.Errorf("medians: %v and %v; want 2 and 3", odd, even)
-	}
-}
-
 func TestSummarize(t *testing.T) {
 	t.Parallel()
 	rounds := []float64{7, 1, 5, 9, 3, 8, 2, 6, 4} // the bounds are the second from either end
@@ -199,6 +188,7 @@ func TestSummarize(t *testing.T) {
 		t.Errorf("Summarize(%v) = %+v; want %+v", rounds, got, want)
 	}
 	testenv.Check(t, rounds[0] == 7, "the rounds are not in their order any more")
+	testenv.Equal(t, Median([]float64{1, 2, 4, 9}), 3, "the median of four")
 	if got := Summarize(rounds[:5]); got.Median != 5 || got.Bounded() || got.Low > -1e300 {
 		t.Errorf("five rounds: %+v; want no bounds", got)
 	}
@@ -341,9 +331,7 @@ func TestWriteTableOfPartialRun(t *testing.T) {
 			widths = append(widths, utf8.RuneCountInString(line))
 		}
 	}
-	if want := []int{widths[0], widths[0], widths[0], widths[0], widths[0], widths[0]}; !cmp.Equal(widths, want) {
-		t.Errorf("the lines of the table are %v characters long", widths)
-	}
+	cmptest.Same(t, widths, slices.Repeat(widths[:1], 6), "the lengths of the table's lines")
 }
 
 // Usage that grows until the end is not flat; usage that had grown before is.
