@@ -168,9 +168,8 @@ func (e *env) honestLoad(t *testing.T, base string) string {
 	all.Go(func() {
 		for size := 8; size <= 256; size += 8 {
 			timed(&pictures, func() {
-				if status, answer := e.client(images).Do(t, http.MethodGet, fmt.Sprintf("/avatar/%d?size=%d", tid, size), nil); status != http.StatusOK {
-					t.Errorf("picture: %d %s", status, answer)
-				}
+				status, answer := e.client(images).Do(t, http.MethodGet, fmt.Sprintf("/avatar/%d?size=%d", tid, size), nil)
+				testenv.Equal(t, status, http.StatusOK, "picture: %s", answer)
 			})
 		}
 	})

@@ -311,7 +311,5 @@ func TestChoices(t *testing.T) {
 	w.inspect(t, "zh-connect")
 	w.arrive(t, "/signin", "登录")
 	w.await(t, `document.documentElement.dataset.theme === "dark" && document.documentElement.lang === "zh-Hans"`)
-	if got := eval[string](t, w, background); got == light {
-		t.Error("the dark theme is not kept")
-	}
+	testenv.Check(t, eval[string](t, w, background) != light, "the dark theme is not kept")
 }

@@ -268,9 +268,8 @@ func (b balancer) test(t *testing.T) {
 	}
 	testenv.Equal(t, request(targets...), players, "players that the edges looked up, each by one edge")
 	// The answer has the names as the request has them.
-	if got := httpservertest.Get(t, url+"/heads.json?players=Nobody_Here"); got.Body != `{"Nobody_Here":null}` {
-		t.Errorf("/heads.json: %d %s", got.Status, got.Body)
-	}
+	heads := httpservertest.Get(t, url+"/heads.json?players=Nobody_Here").Body
+	testenv.Equal(t, heads, `{"Nobody_Here":null}`, "/heads.json")
 	isAboutHalf := func(n int) bool { return players/4 <= n && n <= players*3/4 }
 	moved := 0
 	if b.healthChecks {
@@ -310,9 +309,7 @@ func TestSmallSiteNginx(t *testing.T) {
 	url := b.start(t, []server{{host: "127.0.0.1", port: "8080", public: core}, {host: "127.0.0.1", port: "8081", public: edge}})
 	for path, want := range map[string]string{"/api": "core", "/api/user?a=%2F": "core", "/apis": "edge", "/avatar/player/steve": "edge", "/api/yggdrasil/skins/MinecraftSkins/steve.png": "edge", "/api/yggdrasil": "core", "/console": "core", "/console/session": "core", "/consoles": "edge"} {
 		got := httpservertest.Call(t, nil, http.MethodGet, url+path, http.Header{"X-Forwarded-For": {"192.0.2.1"}}, "")
-		if want += " for 127.0.0.1 as " + strings.TrimPrefix(url, "http://"); got.Body != want {
-			t.Errorf("%s: %q; want %q", path, got.Body, want)
-		}
+		testenv.Equal(t, got.Body, want+" for 127.0.0.1 as "+strings.TrimPrefix(url, "http://"), "%s", path)
 		testenv.Equal(t, got.Header.Get("Strict-Transport-Security"), "max-age=31536000", "%s: Strict-Transport-Security", path)
 	}
 }

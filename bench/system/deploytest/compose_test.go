@@ -174,9 +174,7 @@ func TestSecrets(t *testing.T) {
 		}
 		values[value] = name
 	}
-	if url := secrets["database_url"]; !strings.Contains(url, ":"+secrets["database_password"]+"@") {
-		t.Errorf("the database's URL, %s, has another password", url)
-	}
+	testenv.Contains(t, secrets["database_url"], ":"+secrets["database_password"]+"@", "the database's URL")
 }
 
 // In an existing site the script creates what is missing, such as a secret that a later release
@@ -206,9 +204,7 @@ func TestSecretsAreAdded(t *testing.T) {
 			} else {
 				testenv.Equal(t, second[other], first[other], "%s, while %s was missing", other, name)
 			}
-			if !strings.Contains(printed, verb+other) {
-				t.Errorf("%s was missing, and %q is not printed:\n%s", name, verb+other, printed)
-			}
+			testenv.Contains(t, printed, verb+other, "what is printed while %s was missing", name)
 		}
 		first = second
 	}
@@ -216,9 +212,8 @@ func TestSecretsAreAdded(t *testing.T) {
 	given := filepath.Join(script.folder, "smtp_password")
 	testenv.Do(t, os.Remove(given))
 	testenv.Do(t, os.WriteFile(given, []byte("given by the operator"), 0o600))
-	if last, _ := script.run(t); last["smtp_password"] != "given by the operator" {
-		t.Errorf("the password that the operator gave is %q now", last["smtp_password"])
-	}
+	last, _ := script.run(t)
+	testenv.Equal(t, last["smtp_password"], "given by the operator", "the password that the operator gave")
 }
 
 // Every setting in a file for operators exists.

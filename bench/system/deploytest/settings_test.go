@@ -87,9 +87,7 @@ func TestSettingsOfExamples(t *testing.T) {
 				testenv.Equal(t, *after[name], *before[name], "%s has %s with all lines of the example", container, name)
 			}
 			for name := range lines {
-				if after[name] == nil {
-					t.Errorf("%s does not get %s", container, name)
-				}
+				testenv.Check(t, after[name] != nil, "%s does not get %s", container, name)
 			}
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/system/site"
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
 	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // smuggledRequest is a body that must never be answered as a request.
@@ -114,9 +115,7 @@ func compareStreams(t *testing.T, direct, through, name string, streams int) {
 func compareStream(t *testing.T, direct, through string, s httpservertest.Stream) (same int) {
 	t.Helper()
 	want, err := httpservertest.Exchange(t.Context(), direct, s)
-	if err != nil {
-		t.Errorf("directly: %v\n%s", err, s)
-	}
+	testenv.Check(t, err == nil, "directly: %v\n%s", err, s)
 	got, err := httpservertest.Exchange(t.Context(), through, s)
 	if err != nil && !errors.Is(err, httpservertest.ErrStatusLine) { // nginx rejects what it takes for HTTP/0.9 without a status line
 		t.Errorf("through %s: %v\n%s", through, err, s)

@@ -283,9 +283,8 @@ func restore(t *testing.T, k storeFixture) {
 	if k.done != nil {
 		k.done(t, newURL)
 	}
-	if status, _ := ann.Do(t, http.MethodGet, "/api/user", nil); status != http.StatusUnauthorized {
-		t.Errorf("with a token from before: %d; want 401", status)
-	}
+	status, _ := ann.Do(t, http.MethodGet, "/api/user", nil)
+	testenv.Equal(t, status, http.StatusUnauthorized, "with a token from before")
 	game.HTTP = &http.Client{Transport: &http.Transport{}} // connections to the last process are dead
 	game.validate(t, revoked.AccessToken, http.StatusForbidden)
 	for email, password := range map[string]string{"ann@example.com": password, "demo@example.com": "demo-password"} {

@@ -17,6 +17,7 @@ import (
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
 	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // A duplicate e-mail address or player name is rejected without appearing in PostgreSQL's log, even
@@ -185,20 +186,15 @@ func TestListsFromAStandby(t *testing.T) {
 	}
 	second := upload(t, ann, "First again", drawSheet(2))
 	for _, query := range []string{all, search, "uploader=1&sort=likes"} {
-		if names := listNames(t, ann, query); !slices.Equal(names, []string{"First"}) {
-			t.Errorf("?%s lists %q, which the standby has not replayed", query, names)
-		}
+		cmptest.Same(t, listNames(t, ann, query), []string{"First"}, "the list of ?%s, as far as the standby has replayed", query)
 	}
 	var texture struct{ Name string }
-	if ann.Get(t, fmt.Sprint("/api/textures/", second.TID), &texture); texture.Name != "First again" {
-		t.Errorf("the texture itself is %+v", texture)
-	}
+	ann.Get(t, fmt.Sprint("/api/textures/", second.TID), &texture)
+	testenv.Equal(t, texture.Name, "First again", "the texture itself is")
 
 	// A deleted texture is not listed, even if the standby still has it.
 	ann.Call(t, http.MethodDelete, fmt.Sprint("/api/textures/", first.TID), nil)
-	if names := listNames(t, ann, all); len(names) > 0 {
-		t.Errorf("lists show %q, which was deleted", names)
-	}
+	cmptest.Same(t, listNames(t, ann, all), []string(nil), "the list after all was deleted that the standby has")
 
 	standby.Kill(t)
 	for _, query := range []string{all, search} {

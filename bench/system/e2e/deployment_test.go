@@ -129,11 +129,7 @@ func TestPodsHaveTimeToDrain(t *testing.T) {
 		for _, part := range []string{"WAIT", "TIMEOUT"} {
 			_, rest, _ := strings.Cut(content, "\n"+strings.ToUpper(name)+"_DRAIN_"+part+"=")
 			value, _, _ := strings.Cut(rest, "\n")
-			took, err := time.ParseDuration(value)
-			if err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-			drain += took
+			drain += testenv.Must(time.ParseDuration(value))(t)
 		}
 		if grace := time.Duration(all[name].Grace) * time.Second; grace < drain+5*time.Second {
 			t.Errorf("%s has %s to drain in, but is killed after %s", name, drain, grace)

@@ -18,6 +18,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
 	"github.com/veneer-skins/veneer/shared/testenv"
+	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
 
 // audience is the set of origins that may read an answer.
@@ -77,9 +78,7 @@ func (i inspector) send(t *testing.T, to audience, method, address string, heade
 	defer func() { _ = response.Body.Close() }()
 	i.check(t, method+" "+address, to, response.StatusCode, response.Header)
 	if !strings.HasSuffix(address, edgeproto.ChangesPath) { // which never ends
-		if _, err := io.Copy(io.Discard, response.Body); err != nil {
-			t.Errorf("%s %s: %v", method, address, err)
-		}
+		testenv.Is(t, testenv.ErrOf(io.Copy(io.Discard, response.Body)), nil, "%s %s", method, address)
 	}
 	return response.Header
 }
@@ -204,8 +203,6 @@ func TestEveryAnswerHasItsHeaders(t *testing.T) {
 		crossOrigin: {200, 204, 304, 400, 404, 405, 412, 422, 431, 503},
 		sameOrigin:  {200, 204, 302, 304, 400, 401, 403, 404, 405, 408, 413, 415, 422, 429, 431, 503},
 	} {
-		if got := slices.Sorted(maps.Keys(w.statuses[to])); fmt.Sprint(got) != fmt.Sprint(want) {
-			t.Errorf("answers to %s had the statuses %v; want %v", to, got, want)
-		}
+		cmptest.Same(t, slices.Sorted(maps.Keys(w.statuses[to])), want, "the statuses of answers to %s", to)
 	}
 }

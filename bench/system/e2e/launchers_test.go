@@ -178,11 +178,7 @@ func (l launcher) wornSkin(t *testing.T) skin.Hash {
 	}
 	testenv.Do(t, json.Unmarshal(value, &payload))
 	url := payload.Textures.Skin.URL
-	hash, err := skin.ParseHash(url[strings.LastIndexByte(url, '/')+1:])
-	if err != nil {
-		t.Fatalf("%s: %v", value, err)
-	}
-	return hash
+	return testenv.Must(skin.ParseHash(url[strings.LastIndexByte(url, '/')+1:]))(t)
 }
 
 // What a core acknowledged to launchers is known to the other core of the site when the first one is

@@ -43,17 +43,13 @@ func startFakeCDN(t *testing.T) (*fakeCDN, string) {
 	closed := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
-		if err != nil {
-			t.Error(err)
-		}
+		testenv.Is(t, err, nil, "the body of a purge")
 		mac := hmac.New(sha256.New, []byte(n.secret))
 		mac.Write([]byte(r.Header.Get("X-Veneer-Timestamp") + "." + string(body)))
 		want := "sha256=" + hex.EncodeToString(mac.Sum(nil))
 		testenv.Equal(t, r.Header.Get("X-Veneer-Signature"), want, "the signature of a purge")
 		p := purge{release: make(chan struct{})}
-		if err := json.Unmarshal(body, &p); err != nil {
-			t.Errorf("a purge is %s: %v", body, err)
-		}
+		testenv.Is(t, json.Unmarshal(body, &p), nil, "a purge, %s", body)
 		select {
 		case n.purges <- p:
 			<-p.release

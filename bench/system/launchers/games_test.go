@@ -122,10 +122,7 @@ func readTextures(t *testing.T, o outcome, key *rsa.PublicKey) map[string]textur
 
 func checkTexture(t *testing.T, got texture, want *skin.Sheet) {
 	t.Helper()
-	sheet, err := skin.Decode(testenv.Must(get(t.Context(), got.URL))(t))
-	if err != nil {
-		t.Fatalf("%s: %v", got.URL, err)
-	}
+	sheet := testenv.Must(skin.Decode(testenv.Must(get(t.Context(), got.URL))(t)))(t)
 	testenv.Check(t, bytes.Equal(sheet.Pix, want.Pix), "%s has other texels than what was uploaded", got.URL)
 }
 

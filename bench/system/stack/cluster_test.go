@@ -144,10 +144,6 @@ func TestHoldReportsExpiry(t *testing.T) {
 	if ended, ok := errors.AsType[*exec.ExitError](err); !ok || ended.ExitCode() != 3 {
 		t.Errorf("it ended with %v; want the command's status 3", err)
 	}
-	if !strings.Contains(string(output), "writes continued after five seconds") {
-		t.Errorf("output: %q; want that writes continued", output)
-	}
-	if _, err := os.Stat(written); err != nil {
-		t.Error(err)
-	}
+	testenv.Contains(t, string(output), "writes continued after five seconds", "output")
+	testenv.Must(os.Stat(written))(t)
 }

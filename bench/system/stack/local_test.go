@@ -44,9 +44,7 @@ func TestChoosePorts(t *testing.T) {
 		{fmt.Sprint(taken - 6), "minio", fmt.Sprintf("%d (minio)", taken)},
 	} {
 		got := errorOf(t, func(tb testing.TB) { tb.Helper(); choosePorts(tb, c.first, c.objects) })
-		if !strings.Contains(got, c.want) {
-			t.Errorf("DEV_PORTS=%s OBJECTS=%s: %q; want %q", c.first, c.objects, got, c.want)
-		}
+		testenv.Contains(t, got, c.want, "DEV_PORTS=%s OBJECTS=%s", c.first, c.objects)
 	}
 	if got := errorOf(t, func(tb testing.TB) { tb.Helper(); choosePorts(tb, fmt.Sprint(taken-6), "file") }); strings.Contains(got, "(minio)") {
 		t.Errorf("without MinIO, its port is taken: %s", got)
