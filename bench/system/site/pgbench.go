@@ -44,8 +44,7 @@ const (
 // application_name.
 func NewSessionPgbench(tb testing.TB, core *stack.Process, users []SignedInUser, connections int) *Pgbench {
 	tb.Helper()
-	database := core.Setting("CORE_DATABASE_URL")
-	conn := postgrestest.Conn(tb, database)
+	conn := postgrestest.Conn(tb, core.Setting("CORE_DATABASE_URL"))
 	testenv.Must(conn.Exec(tb.Context(), createParameters))(tb)
 	rows := pgx.CopyFromSlice(len(users), func(i int) ([]any, error) {
 		return []any{i, users[i].Session, users[i].ID, users[i].User}, nil
@@ -54,7 +53,12 @@ func NewSessionPgbench(tb testing.TB, core *stack.Process, users []SignedInUser,
 	testenv.Must(conn.CopyFrom(tb.Context(), table, columns, rows))(tb)
 	testenv.Must(conn.Exec(tb.Context(), "VACUUM ANALYZE bench_parameters"))(tb)
 
-	sql := sessionQuery(tb, core)
+	// Core's query for sessions as the database has received it.
+	queries := Rows(tb, conn, pgx.RowTo[string], selectSessionQueries)
+	if len(queries) != 1 {
+		tb.Fatalf("core's session query is one of %q", queries)
+	}
+	sql := queries[0]
 	placeholder := regexp.MustCompile(`\$\d+`)
 	used := placeholder.FindAllString(sql, -1)
 	slices.Sort(used)
@@ -136,16 +140,3 @@ const selectSessionQueries = `
 	SELECT DISTINCT query FROM pg_stat_activity
 	WHERE application_name = current_setting('application_name') AND pid <> pg_backend_pid()
 		AND query ~ '^\s*SELECT.*\msession_tokens\M'`
-
-// sessionQuery returns core's query for sessions as the database has received it. Core must have
-// run no other query last.
-func sessionQuery(tb testing.TB, core *stack.Process) string {
-	tb.Helper()
-	conn := postgrestest.Conn(tb, core.Setting("CORE_DATABASE_URL"))
-	rows, _ := conn.Query(tb.Context(), selectSessionQueries) // CollectExactlyOneRow reports the error
-	sql, err := pgx.CollectExactlyOneRow(rows, pgx.RowTo[string])
-	if err != nil {
-		tb.Fatalf("find core's session query: %v", err)
-	}
-	return sql
-}
