@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -21,41 +22,21 @@ import (
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/skintest"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
-
-// runConfig is the configuration of a run, from the environment.
-type runConfig struct {
-	seed    uint64
-	changes int64
-	outage  time.Duration
-}
-
-func readRunConfig(t *testing.T) runConfig {
-	t.Helper()
-	r := runConfig{seed: rand.Uint64(), changes: 500, outage: 3 * time.Second}
-	var err error
-	for name, set := range map[string]func(string){
-		"TEST_CHAOS_SEED":    func(value string) { r.seed, err = strconv.ParseUint(value, 10, 64) },
-		"TEST_CHAOS_CHANGES": func(value string) { r.changes, err = strconv.ParseInt(value, 10, 64) },
-		"TEST_CHAOS_OUTAGE":  func(value string) { r.outage, err = time.ParseDuration(value) },
-	} {
-		if value := os.Getenv(name); value != "" {
-			if set(value); err != nil {
-				t.Fatalf("%s: %v", name, err)
-			}
-		}
-	}
-	return r
-}
 
 // While all programs crash, pause and lose their connections, an answer that is not marked as stale
 // was true at most a second before the request, and so is every answer of an edge that has been
 // connected for a second. At the end every edge serves what the database holds, and none had to
-// flush its cache to get there.
+// flush its cache to get there. TEST_CHAOS_SEED, TEST_CHAOS_CHANGES and TEST_CHAOS_OUTAGE set another
+// order, number of changes and length of outages.
 func TestNoStaleAnswersUnderChaos(t *testing.T) {
 	t.Parallel()
-	run := readRunConfig(t)
-	t.Logf("TEST_CHAOS_SEED=%d TEST_CHAOS_CHANGES=%d TEST_CHAOS_OUTAGE=%s", run.seed, run.changes, run.outage)
+	setting := func(name, usual string) string { return cmp.Or(os.Getenv("TEST_CHAOS_"+name), usual) }
+	seed := testenv.Must(strconv.ParseUint(setting("SEED", fmt.Sprint(rand.Uint64())), 10, 64))(t)
+	changes := testenv.Must(strconv.ParseInt(setting("CHANGES", "500"), 10, 64))(t)
+	length := testenv.Must(time.ParseDuration(setting("OUTAGE", "3s")))(t)
+	t.Logf("TEST_CHAOS_SEED=%d TEST_CHAOS_CHANGES=%d TEST_CHAOS_OUTAGE=%s", seed, changes, length)
 	began := time.Now()
 	s := startChaos(t)
 	opened := time.Now()
@@ -72,7 +53,7 @@ func TestNoStaleAnswersUnderChaos(t *testing.T) {
 	for i, client := range s.clients {
 		pollers.Go(func() { client.pollMetrics(ctx) })
 		for j := range clientsPerEdge {
-			random := rand.New(rand.NewPCG(run.seed, uint64(100+10*i+j)))
+			random := rand.New(rand.NewPCG(seed, uint64(100+10*i+j)))
 			clients.Go(func() { client.verify(clientCtx, t, random, w[0].recent) })
 		}
 	}
@@ -81,15 +62,15 @@ func TestNoStaleAnswersUnderChaos(t *testing.T) {
 	clock := time.NewTicker(time.Second / changeRate)
 	defer clock.Stop()
 	for i, writer := range w {
-		writer.Rand = rand.New(rand.NewPCG(run.seed, uint64(i)))
+		writer.Rand = rand.New(rand.NewPCG(seed, uint64(i)))
 		workers.Go(func() { writer.run(writerCtx, clock.C) })
 	}
 
 	began = time.Now()
-	d := director{chaos: s, length: run.outage, isDone: func() bool { return t.Failed() || w[0].committed.Load() >= run.changes }}
+	d := director{chaos: s, length: length, isDone: func() bool { return t.Failed() || w[0].committed.Load() >= changes }}
 	var network sync.WaitGroup
-	network.Go(func() { d.network(rand.New(rand.NewPCG(run.seed, 1000))) })
-	d.processes(t, rand.New(rand.NewPCG(run.seed, 1001)))
+	network.Go(func() { d.network(rand.New(rand.NewPCG(seed, 1000))) })
+	d.processes(t, rand.New(rand.NewPCG(seed, 1001)))
 	network.Wait()
 	stopWriters()
 	workers.Wait()
@@ -179,9 +160,7 @@ func (c *chaos) populate(t *testing.T) []*writer {
 			return 0
 		}
 		var answer site.Answer
-		if err := json.Unmarshal(content, &answer); err != nil {
-			t.Error(err)
-		}
+		testenv.Is(t, json.Unmarshal(content, &answer), nil, "an upload's answer")
 		return int64(answer.Data.TID)
 	}
 	var tids, capes [skins]int64
