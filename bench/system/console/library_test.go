@@ -31,16 +31,6 @@ func (tab *tab) shows(t *testing.T, results string, items int) {
 		quote(results), items))
 }
 
-// fits checks that the page is not wider than the narrowest window.
-func (tab *tab) fits(t *testing.T, name string) {
-	t.Helper()
-	tab.do(t, chromedp.EmulateViewport(320, 800))
-	if wider := eval[int](t, tab, "document.documentElement.scrollWidth - innerWidth"); wider > 0 {
-		t.Errorf("%s at 320 pixels is %d pixels wider than the window", name, wider)
-	}
-	tab.do(t, chromedp.EmulateViewport(1280, 800))
-}
-
 // likes waits until the server has so many likes of a texture.
 func (tab *tab) likes(t *testing.T, texture site.Texture, count int) {
 	t.Helper()
@@ -76,7 +66,6 @@ func TestUploader(t *testing.T) {
 	w.signIn(t, zoe, "/library", "Library")
 	w.shows(t, "202 results", 24)
 	w.inspect(t, "library")
-	w.fits(t, "library")
 	w.follow(t, "Next", "/library?page=2", "Library", "Page 2 of 9")
 	w.await(t, `document.activeElement.className.includes("results")`)
 	w.pressAndSee(t, "Next", "Page 3 of 9")
@@ -140,7 +129,6 @@ func TestUploader(t *testing.T) {
 	w.follow(t, "Closet", "/closet", "Closet")
 	w.shows(t, "181 results", 24)
 	w.inspect(t, "closet")
-	w.fits(t, "closet")
 	w.follow(t, "Capes", "/closet?category=cape", "Closet")
 	w.shows(t, "20 results", 20)
 	w.back(t)
@@ -209,7 +197,6 @@ func TestTexture(t *testing.T) {
 	grant(t, w, "clipboard-read", "clipboard-write")
 	w.signIn(t, zoe, path, "Mage", "Public: everyone can find and use it.")
 	w.inspect(t, "texture")
-	w.fits(t, "texture")
 	func() {
 		clipboard.Lock()
 		defer clipboard.Unlock()

@@ -23,9 +23,7 @@ import (
 // paint writes a skin that differs from those of other shades.
 func paint(t *testing.T, name string, shade byte) string {
 	t.Helper()
-	sheet := artwork.Robot()
-	copy(sheet.Pix[sheet.At(10, 10):], []byte{shade, 0, 255 - shade, 255})
-	return file(t, name, sheet)
+	return file(t, name, variant(artwork.Robot(), int(shade)))
 }
 
 // dropped is a file that is dropped on a page.

@@ -133,7 +133,6 @@ func TestViewer(t *testing.T) {
 	w.inspect(t, "texture-3d-cape")
 	w.pressAndAwait(t, "Elytra", `viewers[0].playerObject.backEquipment === "elytra"`)
 	w.inspect(t, "texture-3d-elytra")
-	w.fits(t, "texture-3d-elytra")
 
 	// Without WebGL there are a sentence and a picture.
 	w.arrive(t, path, "Explorer")
