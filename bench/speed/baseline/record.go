@@ -71,9 +71,7 @@ func RecordHits(tb testing.TB, edge *Server, addresses []string) *Record {
 		if pass > passes {
 			tb.Fatalf("%d of %d addresses are no hits in the last of %d passes", misses, len(addresses), passes)
 		}
-		var err error
-		misses, err = r.recordPass(tb.Context(), edge)
-		testenv.Do(tb, err)
+		misses = testenv.Must(r.recordPass(tb.Context(), edge))(tb)
 	}
 	testenv.Do(tb, edge.eachResponse(tb.Context(), edge.Conditional, r.Full, r.Tags(), func(i int, got *fasthttp.Response) error {
 		r.Unmodified[i] = Response{Target: r.Full[i].Target, Body: r.Full[i].Body}
