@@ -53,11 +53,6 @@ func hold(t *testing.T, p *Postgres, arguments ...string) *exec.Cmd {
 	return command
 }
 
-func connect(t *testing.T, p *Postgres) *pgx.Conn {
-	t.Helper()
-	return postgrestest.Conn(t, p.URL(p.Address))
-}
-
 func run(t *testing.T, conn *pgx.Conn, statements ...string) {
 	t.Helper()
 	for _, sql := range statements {
@@ -80,7 +75,7 @@ func awaitCount(t *testing.T, conn *pgx.Conn, want int, sql string) {
 func TestHeldWritesFailWhenPostgreSQLStops(t *testing.T) {
 	t.Parallel()
 	p := NewPostgres(t)
-	operator := connect(t, p)
+	operator := postgrestest.Conn(t, p.URL(p.Address))
 	run(t, operator, "CREATE TABLE numbers (n int)")
 	pid := testenv.Must(os.ReadFile(filepath.Join(p.Data(), "postmaster.pid")))(t)
 	postmaster, _, _ := strings.Cut(string(pid), "\n")
@@ -90,7 +85,7 @@ func TestHeldWritesFailWhenPostgreSQLStops(t *testing.T) {
 	var conns []*pgx.Conn
 	const insert = "INSERT INTO numbers VALUES ($1)"
 	for range writers {
-		conn := connect(t, p)
+		conn := postgrestest.Conn(t, p.URL(p.Address))
 		testenv.Must(conn.Prepare(t.Context(), insert, insert))(t)
 		conns = append(conns, conn)
 	}
@@ -120,7 +115,7 @@ func TestHeldWritesFailWhenPostgreSQLStops(t *testing.T) {
 func TestHoldIgnoresAutovacuum(t *testing.T) {
 	t.Parallel()
 	p := NewPostgres(t)
-	operator := connect(t, p)
+	operator := postgrestest.Conn(t, p.URL(p.Address))
 	run(t, operator,
 		`CREATE TABLE numbers (n int) WITH (autovacuum_vacuum_cost_delay = 100, autovacuum_vacuum_cost_limit = 1,
 			autovacuum_vacuum_threshold = 0, autovacuum_vacuum_scale_factor = 0)`,
@@ -135,7 +130,7 @@ func TestHoldIgnoresAutovacuum(t *testing.T) {
 func TestHoldReportsExpiry(t *testing.T) {
 	t.Parallel()
 	p := NewPostgres(t)
-	operator := connect(t, p)
+	operator := postgrestest.Conn(t, p.URL(p.Address))
 	run(t, operator, "CREATE TABLE numbers (n int)")
 	written := filepath.Join(t.TempDir(), "written")
 	// The command ends only when a write has, which waits for as long as it is held.

@@ -7,7 +7,6 @@ import (
 	"hash/crc32"
 	"io"
 	"net"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -210,7 +209,7 @@ func (l *Local) startMinIO(home string, tools ...string) {
 	l.supervise("minio", &p)
 	l.step("starting MinIO", func() {
 		p.Start(l)
-		p.awaitInitialized(l, http.DefaultClient, "http://"+l.address.minio)
+		p.awaitInitialized(l, "http://"+l.address.minio)
 	})
 }
 
