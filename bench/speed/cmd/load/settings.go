@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
@@ -109,12 +110,9 @@ func (s *settings) parseURL() error {
 	if err != nil || u.Scheme != "http" || u.Host == "" || u.User != nil {
 		return fmt.Errorf("%q is not a URL such as http://127.0.0.1:8080/path", s.URL)
 	}
-	name, port := u.Hostname(), u.Port()
+	name, port := u.Hostname(), cmp.Or(u.Port(), "80")
 	if name == "localhost" {
 		name = "127.0.0.1"
-	}
-	if port == "" {
-		port = "80"
 	}
 	if _, err := netip.ParseAddr(name); err != nil {
 		return fmt.Errorf("%s may be on another machine; load is only sent to 127.0.0.1, another loopback address, or localhost", name)
