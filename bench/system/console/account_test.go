@@ -210,9 +210,7 @@ func TestOtherUser(t *testing.T) {
 	w.isAt(t, "/account?change=nickname", "Account")
 	w.answered(t)
 	for want, user := range map[string]*account{"Ann": ann, "Bob": bob} {
-		var current struct {
-			Nickname string `json:"nickname"`
-		}
+		var current struct{ Nickname string }
 		user.Get(t, "/api/user", &current)
 		testenv.Equal(t, current.Nickname, want, "the nickname now")
 	}

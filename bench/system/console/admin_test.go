@@ -110,11 +110,7 @@ func TestAdministrator(t *testing.T) {
 	w.sees(t, "120")
 	eval[bool](t, w, `(document.querySelector(".check input").click(), true)`)
 	w.answered(t)
-	var found struct {
-		Data []struct {
-			Verified bool `json:"verified"`
-		} `json:"data"`
-	}
+	var found struct{ Data []struct{ Verified bool } }
 	admin.Get(t, fmt.Sprintf("/api/admin/users?uid=%d", bob.UID), &found)
 	testenv.Check(t, len(found.Data) == 1 && found.Data[0].Verified, "the e-mail address is not verified: %+v", found)
 	w.press(t, "Add a texture")
@@ -177,9 +173,7 @@ func TestAdministrator(t *testing.T) {
 	w.choose(t, "For", "one")
 	w.fill(t, "to", "ann@example.com")
 	w.pressAndSee(t, "Send", "The notification is sent to 1 user.")
-	var unread []struct {
-		Title string `json:"title"`
-	}
+	var unread []struct{ Title string }
 	ann.Get(t, "/api/user/notifications", &unread)
 	testenv.Check(t, len(unread) > 0 && unread[0].Title == "To all", "Ann's notifications are %+v", unread)
 

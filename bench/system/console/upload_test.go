@@ -32,9 +32,7 @@ type dropped struct{ name, path string }
 // drag drags files over the element of a selector, and drops them there if isDropped.
 func (tab *tab) drag(t *testing.T, selector string, isDropped bool, files ...dropped) {
 	t.Helper()
-	type content struct {
-		Name, Content string
-	}
+	type content struct{ Name, Content string }
 	var contents []content
 	for _, f := range files {
 		read := testenv.Must(os.ReadFile(f.path))(t)

@@ -35,10 +35,8 @@ type pod struct {
 	Token           *bool `yaml:"automountServiceAccountToken"`
 	Grace           int   `yaml:"terminationGracePeriodSeconds"`
 	SecurityContext struct {
-		NonRoot bool `yaml:"runAsNonRoot"`
-		Seccomp struct {
-			Type string
-		} `yaml:"seccompProfile"`
+		NonRoot bool                  `yaml:"runAsNonRoot"`
+		Seccomp struct{ Type string } `yaml:"seccompProfile"`
 	} `yaml:"securityContext"`
 	Containers []struct {
 		Args      []string

@@ -66,9 +66,7 @@ func CheckAgent(tb testing.TB, site *Site, jar, directory string) {
 	g.request(tb, 200, &found, "minecraftservices", "/minecraft/profile", session.AccessToken, nil)
 	testenv.Check(tb, found.ID == me.ID && found.Name == name, "the player of the token: %v", found)
 
-	var keys struct {
-		ProfilePropertyKeys []struct{ PublicKey string }
-	}
+	var keys struct{ ProfilePropertyKeys []struct{ PublicKey string } }
 	g.request(tb, 200, &keys, "minecraftservices", "/publickeys", "", nil)
 	encoded, _ := site.PublicKey(tb)
 	if !slices.ContainsFunc(keys.ProfilePropertyKeys, func(k struct{ PublicKey string }) bool {

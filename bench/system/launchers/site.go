@@ -125,20 +125,18 @@ func getJSON(tb testing.TB, url string, into any) {
 // PublicKey returns the key that the site says it signs with, as PEM and decoded.
 func (s *Site) PublicKey(tb testing.TB) (encoded string, key *rsa.PublicKey) {
 	tb.Helper()
-	var metadata struct {
-		PublicKey string `json:"signaturePublickey"`
-	}
+	var metadata struct{ SignaturePublickey string }
 	getJSON(tb, s.Root, &metadata)
-	block, _ := pem.Decode([]byte(metadata.PublicKey))
+	block, _ := pem.Decode([]byte(metadata.SignaturePublickey))
 	if block == nil {
-		tb.Fatalf("the metadata have no key: %q", metadata.PublicKey)
+		tb.Fatalf("the metadata have no key: %q", metadata.SignaturePublickey)
 	}
 	parsed := testenv.Must(x509.ParsePKIXPublicKey(block.Bytes))(tb)
 	key, ok := parsed.(*rsa.PublicKey)
 	if !ok {
 		tb.Fatalf("the key is a %T", parsed)
 	}
-	return metadata.PublicKey, key
+	return metadata.SignaturePublickey, key
 }
 
 // NewSheet returns an opaque sheet that differs for each seed.

@@ -54,11 +54,7 @@ const etcdPath = "/v2/keys/service/veneer"
 // does not respond.
 func (c *Cluster) Primary() string {
 	for _, address := range c.etcd {
-		var answer struct {
-			Node struct {
-				Value string `json:"value"`
-			} `json:"node"`
-		}
+		var answer struct{ Node struct{ Value string } }
 		status, body := ask(c, c.client, http.MethodGet, "http://"+address+etcdPath+"/leader")
 		if json.Unmarshal(body, &answer) == nil && (status == http.StatusOK || status == http.StatusNotFound) {
 			return answer.Node.Value

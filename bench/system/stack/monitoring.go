@@ -117,9 +117,7 @@ func (p Prometheus) state(tb testing.TB) (jobs map[string]bool, alerts []Alert, 
 			Health, LastError string
 		}
 	}
-	var rules struct {
-		Groups []struct{ Rules []Alert }
-	}
+	var rules struct{ Groups []struct{ Rules []Alert } }
 	if err := errors.Join(p.query(tb, "targets", &targets), p.query(tb, "rules", &rules)); err != nil {
 		return nil, nil, err
 	}
