@@ -234,10 +234,8 @@ func (c *Cluster) acceptsWrites(address string) bool {
 	}))(c)
 	ctx, cancel := context.WithTimeout(c.Context(), time.Second)
 	defer cancel()
-	if _, err := node.PutObject(ctx, bucket, name, strings.NewReader(address), int64(len(address)), minio.PutObjectOptions{}); err != nil {
-		return false
-	}
-	return node.RemoveObject(ctx, bucket, name, minio.RemoveObjectOptions{}) == nil
+	_, err := node.PutObject(ctx, bucket, name, strings.NewReader(address), int64(len(address)), minio.PutObjectOptions{})
+	return err == nil && node.RemoveObject(ctx, bucket, name, minio.RemoveObjectOptions{}) == nil
 }
 
 // Describe prints the addresses and processes of the cluster.

@@ -213,9 +213,10 @@ func (l *Local) startMinIO(home string, tools ...string) {
 	})
 }
 
-// supervise prepares a program that has not started: its log stays, and it holds the lock.
+// supervise prepares a program that has not started: its log begins anew and stays, and it holds the lock.
 func (l *Local) supervise(name string, p *Program) {
 	p.log, p.keepsLog = filepath.Join(makeDirectory(l, 0o755, l.state, "logs"), name+".log"), true
+	_ = os.Remove(p.log)
 	p.inherited = []*os.File{l.lock}
 	l.started = append(l.started, p)
 }

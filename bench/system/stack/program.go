@@ -54,7 +54,7 @@ type Program struct {
 	stopSignal syscall.Signal // SIGKILL for a program without data to keep
 	inherited  []*os.File     // files that it holds open
 	others     func() []int   // processes that belong to it and are no children of it
-	keepsLog   bool           // the log outlives the test, and begins anew with a start
+	keepsLog   bool           // the log outlives the test
 
 	running *exec.Cmd
 	ended   chan struct{} // closed when the process has ended
@@ -64,11 +64,7 @@ type Program struct {
 // Start starts the program.
 func (p *Program) Start(tb testing.TB) {
 	tb.Helper()
-	flags := os.O_CREATE | os.O_APPEND | os.O_WRONLY
-	if p.keepsLog {
-		flags |= os.O_TRUNC
-	}
-	log := testenv.Must(os.OpenFile(p.log, flags, 0o644))(tb)
+	log := testenv.Must(os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644))(tb)
 	defer func() { _ = log.Close() }()
 	command := exec.Command(p.command[0], p.command[1:]...) //nolint:noctx // ends in the clean-up, which waits for it
 	command.Dir, command.Env, command.ExtraFiles = p.directory, p.environ, p.inherited
