@@ -226,7 +226,6 @@ func changeTexture(
 		}
 	}
 	retypes := change.Type != nil && *change.Type != before.Type
-	publishesOrHides := change.Public != nil && *change.Public != before.Public
 	var key *string
 	if change.Name != nil {
 		key = new(NameKey(*change.Name))
@@ -244,7 +243,7 @@ func changeTexture(
 		batch.Queue(clearPlayers, tid, before.Uploader)
 		batch.Queue(emptyClosets, tid, before.Uploader)
 	}
-	if retypes || publishesOrHides {
+	if retypes || publishes(change, before) {
 		batch.Queue(notifyTexture, tid)
 	}
 	if retypes {
@@ -255,6 +254,11 @@ func changeTexture(
 	err = tx.SendBatch(ctx, &batch).Close()
 	after, err = one(changed, err, noTexture(tid))
 	return before, after, err
+}
+
+// publishes reports whether a change makes a private texture public, or a public one private.
+func publishes(change core.TextureChange, before core.Texture) bool {
+	return change.Public != nil && *change.Public != before.Public
 }
 
 // ChangeTexture changes a texture and everything that depends on it. Administrators change textures of
