@@ -17,8 +17,9 @@ type repeats struct {
 
 const (
 	repeatSlots = 4096
-	// maxRepeatBody is the most bytes of a body, which is kept after its picture is evicted: 16 MiB of all slots.
-	maxRepeatBody = 4096
+	// maxRepeatBody is the most bytes of a body, which is kept after its picture is evicted: 24 MiB of all slots. Most
+	// files of skins of 64 by 64 texels have 1 to 5 KB.
+	maxRepeatBody = 6 << 10
 	// maxRepeatTarget is the most bytes of a target and an entity tag, which a client may make as long as a header.
 	maxRepeatTarget = 512
 	// maxStrikes is how many other requests in a row take a slot from its response. A response of a tenth of the
@@ -75,7 +76,7 @@ func (s *Server) tryRepeat(c *httpserver.FastContext, slot *repeatSlot, hash uin
 // or header depends on the time of the request is not kept.
 func (s *repeatSlot) keep(c *httpserver.FastContext, hash uint64, x *exchange) {
 	res := &x.response
-	isFixed := res.Body != nil && x.request.Kind != edge.KindProfile && (x.modified > 0 || !x.request.IsForGames())
+	isFixed := res.Body != nil && x.request.Kind != edge.KindProfile && (x.at.Unix() > res.Mapping.Modified || !x.request.IsForGames())
 	if !isFixed || len(res.Body) > maxRepeatBody || len(c.Target)+len(c.NoneMatch) > maxRepeatTarget || c.Conditions != nil && len(c.NoneMatch) == 0 {
 		return
 	}

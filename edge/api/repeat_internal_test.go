@@ -3,6 +3,7 @@ package api
 import (
 	"strconv"
 	"testing"
+	"time"
 
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/shared/httpserver"
@@ -16,8 +17,14 @@ func TestRepeatSlot(t *testing.T) {
 	s := new(Server)
 	var slot repeatSlot
 	var now string
+	at := time.Unix(1790000000, 0)
+	file := func(modified time.Time) func(*httpserver.FastContext, *exchange) {
+		return func(_ *httpserver.FastContext, x *exchange) {
+			x.request.Kind, x.response.Mapping.Modified = edge.KindFile, modified.Unix()
+		}
+	}
 	keep := func(target string, edit func(*httpserver.FastContext, *exchange)) {
-		c, x := &httpserver.FastContext{Target: []byte(target)}, &exchange{response: edge.Response{Body: []byte("picture")}}
+		c, x := &httpserver.FastContext{Target: []byte(target)}, &exchange{at: at, response: edge.Response{Body: []byte("picture")}}
 		if edit != nil {
 			edit(c, x)
 		}
@@ -31,7 +38,7 @@ func TestRepeatSlot(t *testing.T) {
 	for name, edit := range map[string]func(*httpserver.FastContext, *exchange){
 		"a response without a body":       func(_ *httpserver.FastContext, x *exchange) { x.response.Body = nil },
 		"a profile":                       func(_ *httpserver.FastContext, x *exchange) { x.request.Kind = edge.KindProfile },
-		"a file that was just changed":    func(_ *httpserver.FastContext, x *exchange) { x.request.Kind = edge.KindFile },
+		"a file that was just changed":    file(at),
 		"a large picture":                 func(_ *httpserver.FastContext, x *exchange) { x.response.Body = make([]byte, maxRepeatBody+1) },
 		"a long target":                   func(c *httpserver.FastContext, _ *exchange) { c.Target = make([]byte, maxRepeatTarget+1) },
 		"a condition that is not a tag's": func(c *httpserver.FastContext, _ *exchange) { c.Conditions = []byte("If-Match: *\r\n") },
@@ -39,6 +46,9 @@ func TestRepeatSlot(t *testing.T) {
 		keep("/0", edit)
 		testenv.Equal(t, now, "", "%s is kept", name)
 	}
+	keep("/file", file(at.Add(-time.Second)))
+	testenv.Equal(t, now, "/file", "an empty slot keeps")
+	slot = repeatSlot{}
 	keep("/0", nil)
 	for i := range maxStrikes - 1 {
 		keep("/"+strconv.Itoa(i+1), nil)
