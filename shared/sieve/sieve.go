@@ -10,7 +10,8 @@ import (
 // Cache maps keys to values, within a budget of their costs: bytes, or 1 each to bound their
 // number.
 //
-// The caller must lock it; for Get, Peek and the statistics a read lock is enough.
+// The caller must lock it; for Get, GetEntry, Peek and the statistics a read lock is enough. Entry.TryAgain needs none, so
+// that a bit may be set while victim clears others.
 type Cache[K comparable, V any] struct {
 	entries      map[K]*Entry[K, V]
 	head, tail   *Entry[K, V] // the latest and the oldest
@@ -53,10 +54,11 @@ func EntrySize[K comparable, V any]() int { return int(reflect.TypeFor[Entry[K, 
 
 // GetEntry returns the entry of a key, nil if there is none, and counts a hit.
 func (c *Cache[K, V]) GetEntry(key K) *Entry[K, V] {
-	if e := c.entries[key]; e != nil && e.TryAgain() {
-		return e
+	e := c.entries[key]
+	if e != nil {
+		e.TryAgain()
 	}
-	return nil
+	return e
 }
 
 // Get returns the value of a key, nil if there is none, and counts a hit. The value stays
@@ -113,8 +115,8 @@ func (c *Cache[K, V]) Delete(key K) bool {
 
 // Clear removes all keys.
 func (c *Cache[K, V]) Clear() {
-	for e := c.head; e != nil; e = e.older {
-		e.gone.Store(true)
+	for c.head != nil {
+		c.remove(c.head)
 	}
 	*c = Cache[K, V]{entries: map[K]*Entry[K, V]{}, budget: c.budget, evicted: c.evicted}
 }
@@ -163,6 +165,7 @@ func (c *Cache[K, V]) remove(e *Entry[K, V]) {
 	} else {
 		c.tail = e.newer
 	}
+	e.newer, e.older = nil, nil // an entry that is kept elsewhere must not keep others
 	delete(c.entries, e.Key)
 	c.cost -= e.cost
 }

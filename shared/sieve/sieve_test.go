@@ -2,8 +2,10 @@ package sieve_test
 
 import (
 	"maps"
+	"runtime"
 	"slices"
 	"testing"
+	"weak"
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
@@ -59,6 +61,26 @@ func TestTooCostly(t *testing.T) {
 		"a value beyond the budget is cached, or the one that it replaces")
 	testenv.Check(t, c.Peek(2) != nil && c.Cost() == 4 && c.Evicted() == 0, "other values were evicted")
 	testenv.Check(t, c.Put(3, "exact", 10) != nil && c.Len() == 1, "a value of the whole budget is not the only one")
+}
+
+// An entry that is kept elsewhere keeps no others that are gone.
+func TestGoneEntriesAreFreed(t *testing.T) {
+	t.Parallel()
+	c := sieve.New[int, int](2)
+	c.Put(1, 1, 1)
+	first := c.GetEntry(1)
+	var others []weak.Pointer[sieve.Entry[int, int]]
+	for key := range 10 {
+		c.Put(key+2, key, 1)
+		others = append(others, weak.Make(c.GetEntry(key+2)))
+	}
+	second := c.GetEntry(11)
+	c.Clear()
+	runtime.GC()
+	for i, other := range others[:len(others)-1] {
+		testenv.Check(t, other.Value() == nil, "entry %d is still in memory", i+2)
+	}
+	testenv.Check(t, !first.TryAgain() && !second.TryAgain(), "entries are in the cleared cache")
 }
 
 // The cache against a simple model: SIEVE on a slice.
