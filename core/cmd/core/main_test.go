@@ -195,7 +195,7 @@ func TestSettingsAreNamed(t *testing.T) {
 	for _, setting := range []string{
 		"CORE_OBJECTS_URL=ftp://textures", "CORE_BODY_BYTES=-1", "CORE_UPLOAD_MAX_BYTES=-1", "CORE_UPLOAD_CONCURRENCY=0",
 		"CORE_CORS_ORIGINS=https://skins.example/", "CORE_LOG_SAMPLE_RATE=2", "CORE_TRACES_SAMPLE=-1",
-		"CORE_TOKEN_KEYS_FILE=/nowhere/keys", "CORE_REGISTRATION=confirm",
+		"CORE_TOKEN_KEYS_FILE=/nowhere/keys", "CORE_REGISTRATION=confirm", "CORE_MAIL_SITE=A\nB",
 	} {
 		name, value, _ := strings.Cut(setting, "=")
 		f(name, value, "serve")
