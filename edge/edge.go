@@ -156,10 +156,10 @@ func (p *Pictures) revisionOf(view render.View) string {
 // allocates once in 64 calls, in the access log of the cache.
 func (p *Pictures) TryGet(req Request, at time.Time) (res Response, ok bool) {
 	if req.Key != "" {
-		if res.known = p.resolver.known(req.Key, at); res.known == nil {
+		if res.found = p.resolver.tryFind(req.Key, at); res.found == nil {
 			return res, false
 		}
-		res.Mapping = res.known.Value.mapping
+		res.Mapping = res.found.Value.mapping
 	}
 	if p.setVariant(&req, &res); res.Err != nil || req.Kind == KindProfile {
 		return res, true
@@ -173,10 +173,10 @@ func (p *Pictures) TryGet(req Request, at time.Time) (res Response, ok bool) {
 	return res, true
 }
 
-// TryAgain reports whether TryGet would return a response with a body again at a time, which is now or just was. If so,
-// it counts the hit.
+// TryAgain reports whether TryGet would return one of its responses with a body again at a time, which is now or just was.
+// If so, it counts the hit.
 func (p *Pictures) TryAgain(res *Response, at time.Time) bool {
-	return (res.known == nil || p.resolver.isKnown(res.known, at)) && p.pictureCache.TryAgain(res.entry)
+	return (res.found == nil || p.resolver.tryAgain(res.found, at)) && p.pictureCache.TryAgain(res.entry)
 }
 
 // maxTries bounds how often a response is made because the mapping has changed in the meantime.

@@ -87,7 +87,7 @@ type Response struct {
 	ETag     ETag
 	Outcome  cache.Outcome // where the body came from
 	Body     []byte        // must not be changed
-	known    *knownMapping // of TryGet, as entry; nil without a key
+	found    *foundMapping // of TryGet, as entry; nil without a key
 	entry    *cache.Entry[picture]
 }
 

@@ -118,7 +118,7 @@ type Resolver struct {
 
 	// mu makes an event's changes of the cursor and of the shards atomic for look-ups that
 	// start or end, which hold it for reading. It is locked before the lock of a shard. Hits
-	// need only the lock of the shard.
+	// need at most the lock of the shard.
 	mu         sync.RWMutex
 	cursor     edgeproto.Cursor
 	probeTimer *time.Timer // runs probe when no heartbeat comes; nil before the first one
@@ -151,39 +151,35 @@ func NewResolver(config ResolverConfig, core Core) *Resolver {
 // TryLookup returns the mapping of a key if it is cached and valid at a time, which is now
 // or just was. It does not ask core, does not keep the key and does not allocate.
 func (r *Resolver) TryLookup(key edgeproto.Key, at time.Time) (edgeproto.Mapping, bool) {
-	if known := r.known(key, at); known != nil {
-		return known.Value.mapping, true
+	if found := r.tryFind(key, at); found != nil {
+		return found.Value.mapping, true
 	}
 	return edgeproto.Mapping{}, false
 }
 
-// known returns what TryLookup does with its place in the cache, nil for nothing.
-func (r *Resolver) known(key edgeproto.Key, at time.Time) *knownMapping {
+// tryFind returns the entry of the mapping that TryLookup returns, nil if there is none.
+func (r *Resolver) tryFind(key edgeproto.Key, at time.Time) *foundMapping {
 	hash := maphash.String(r.seed, string(key))
-	validAsOf := r.validAsOf.Load() // before the cached mapping, as in getCached
 	s := r.shardOf(hash)
+	validAsOf := r.validAsOf.Load() // before the cached mapping, as in getCached
 	s.mu.RLock()
-	known := s.entry(hash, key)
+	found := s.entry(hash, key)
 	s.mu.RUnlock()
-	if known == nil || !r.isValid(known, at, validAsOf) {
+	if found == nil || at.Sub(r.start)-found.Value.lastValid(validAsOf) >= trustWindow {
 		return nil
 	}
-	return known
+	s.hits.Add(1)
+	return found
 }
 
-// isKnown reports whether known would return the same again at a time. It counts a hit, and takes no lock: a change
-// removes what it names from the cache before Apply returns.
-func (r *Resolver) isKnown(known *knownMapping, at time.Time) bool {
+// tryAgain counts another hit of a mapping, and reports whether tryFind would return it at a time. It takes no lock:
+// Apply removes what a change names from the cache before it returns.
+func (r *Resolver) tryAgain(found *foundMapping, at time.Time) bool {
 	validAsOf := r.validAsOf.Load() // first, as in getCached
-	return known.TryAgain() && r.isValid(known, at, validAsOf)
-}
-
-// isValid reports whether a mapping is valid at a time, given the time of the last heartbeat. If so, it counts a hit.
-func (r *Resolver) isValid(known *knownMapping, at time.Time, validAsOf int64) bool {
-	if at.Sub(r.start)-known.Value.lastValid(validAsOf) >= trustWindow {
+	if !found.TryAgain() || at.Sub(r.start)-found.Value.lastValid(validAsOf) >= trustWindow {
 		return false
 	}
-	r.shardOf(known.Key).hits.Add(1)
+	r.shardOf(found.Key).hits.Add(1)
 	return true
 }
 

@@ -234,7 +234,7 @@ func runModel(t *testing.T, seed uint64) {
 	var again atomic.Int64
 	for range 30 {
 		callers.Go(func() {
-			known := map[edgeproto.Key]*knownMapping{}
+			found := map[edgeproto.Key]*foundMapping{}
 			for range 400 {
 				w.sleep(50 * time.Millisecond)
 				key := keys[min(w.intN(len(keys)), w.intN(len(keys)))]
@@ -244,11 +244,11 @@ func runModel(t *testing.T, seed uint64) {
 				asked := time.Now()
 				var mapping edgeproto.Mapping
 				result, err := LookupHit, error(nil)
-				if k := known[key]; k != nil && m.isKnown(k, asked) {
-					mapping = k.Value.mapping
+				if f := found[key]; f != nil && m.tryAgain(f, asked) {
+					mapping = f.Value.mapping
 					again.Add(1)
 				} else if mapping, result, err = m.Lookup(ctx, key); err == nil {
-					known[key] = m.known(key, time.Now())
+					found[key] = m.tryFind(key, time.Now())
 				}
 				if result != LookupStale {
 					least = max(least, w.trueAt(asked.Add(-trustWindow), key))
@@ -289,6 +289,6 @@ func runModel(t *testing.T, seed uint64) {
 		}
 	}
 	testenv.Check(t, cachedCount != 0 && results[LookupHit] != 0 && results[LookupMiss] != 0 && again.Load() != 0,
-		"%d mappings are cached, look-ups by result: %v, %d known; the test tests nothing", cachedCount, results, again.Load())
-	testenv.Equal(t, m.Cursor(), w.position, "Position()")
+		"%d mappings are cached, look-ups by result: %v, %d again; the test tests nothing", cachedCount, results, again.Load())
+	testenv.Equal(t, m.Cursor(), w.position, "the cursor is")
 }

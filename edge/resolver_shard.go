@@ -35,7 +35,7 @@ type call struct {
 // Negative entries have their own budget, so that made-up names cannot evict real ones.
 type shard struct {
 	mu sync.RWMutex
-	// hits counts hits. The cache line is the shard's, which a hit has locked anyway.
+	// hits counts hits, beside mu: most hits write its cache line anyway.
 	hits atomic.Uint64
 	seed maphash.Seed
 	// calls are few, and hits do not read them.
@@ -55,8 +55,8 @@ type mappingEntry struct {
 	cachedMapping
 }
 
-// knownMapping is a mapping and its key in the cache, or formerly in it.
-type knownMapping = sieve.Entry[uint64, mappingEntry]
+// foundMapping is the entry of a mapping in the cache, or formerly in it.
+type foundMapping = sieve.Entry[uint64, mappingEntry]
 
 // inlineKeySize is the length of the key of a UUID. Most names are shorter.
 const inlineKeySize = len(edgeproto.UUIDPrefix) + 36
@@ -77,7 +77,7 @@ func (s *shard) getLocked(key edgeproto.Key) (cachedMapping, bool) {
 }
 
 // entry returns the entry of a key with a hash, nil if it is not cached, and marks it as used. The caller holds mu.
-func (s *shard) entry(hash uint64, key edgeproto.Key) *knownMapping {
+func (s *shard) entry(hash uint64, key edgeproto.Key) *foundMapping {
 	for _, in := range [...]*mappingCache{s.positive, s.negative} {
 		if e := in.GetEntry(hash); e != nil && e.Value.key == key {
 			return e

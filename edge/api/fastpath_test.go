@@ -92,11 +92,17 @@ func TestFastPath(t *testing.T) {
 	former := short(steve("")).header.Get("Etag")
 	again := steve("If-None-Match: " + former + "\r\n")
 	testenv.Equal(t, short(again).status, http.StatusNotModified, "the former picture")
+	const file = "GET /skin/Steve.png HTTP/1.1\r\nHost: x\r\n\r\n"
+	long(file)
+	formerFile := short(file).header.Get("Etag")
+	same(file, long(file), short(file))
 	w.set(t, map[edgeproto.Key]edgeproto.Mapping{"name:steve": {Player: &edgeproto.Player{PID: 1, Name: "Steve", Skin: w.put(t, 99, artwork.Fox(), skin.Slim)}}})
 	if got := short(again); got.status != http.StatusOK || got.header.Get("Etag") == former {
 		t.Errorf("after a change: %d, ETag %s; want another picture than %s", got.status, got.header.Get("Etag"), former)
 	}
 	same(steve(""), long(steve("")), short(steve("")))
+	testenv.Check(t, short(file).header.Get("Etag") != formerFile, "after a change the file is the former one")
+	same(file, long(file), short(file))
 
 	// Requests that would be rejected at once are rejected on the fast path, but for the few
 	// that are logged.

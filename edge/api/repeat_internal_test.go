@@ -18,9 +18,9 @@ func TestRepeatSlot(t *testing.T) {
 	var slot repeatSlot
 	var now string
 	at := time.Unix(1790000000, 0)
-	file := func(modified time.Time) func(*httpserver.FastContext, *exchange) {
+	file := func(modified int64) func(*httpserver.FastContext, *exchange) {
 		return func(_ *httpserver.FastContext, x *exchange) {
-			x.request.Kind, x.response.Mapping.Modified = edge.KindFile, modified.Unix()
+			x.request.Kind, x.response.Mapping.Modified = edge.KindFile, modified
 		}
 	}
 	keep := func(target string, edit func(*httpserver.FastContext, *exchange)) {
@@ -38,7 +38,7 @@ func TestRepeatSlot(t *testing.T) {
 	for name, edit := range map[string]func(*httpserver.FastContext, *exchange){
 		"a response without a body":       func(_ *httpserver.FastContext, x *exchange) { x.response.Body = nil },
 		"a profile":                       func(_ *httpserver.FastContext, x *exchange) { x.request.Kind = edge.KindProfile },
-		"a file that was just changed":    file(at),
+		"a file that was just changed":    file(at.Unix()),
 		"a large picture":                 func(_ *httpserver.FastContext, x *exchange) { x.response.Body = make([]byte, maxRepeatBody+1) },
 		"a long target":                   func(c *httpserver.FastContext, _ *exchange) { c.Target = make([]byte, maxRepeatTarget+1) },
 		"a condition that is not a tag's": func(c *httpserver.FastContext, _ *exchange) { c.Conditions = []byte("If-Match: *\r\n") },
@@ -46,8 +46,11 @@ func TestRepeatSlot(t *testing.T) {
 		keep("/0", edit)
 		testenv.Equal(t, now, "", "%s is kept", name)
 	}
-	keep("/file", file(at.Add(-time.Second)))
-	testenv.Equal(t, now, "/file", "an empty slot keeps")
+	for _, modified := range []int64{at.Unix() - 1, 0} {
+		slot = repeatSlot{}
+		keep("/file", file(modified))
+		testenv.Equal(t, now, "/file", "an empty slot keeps a file of %d as", modified)
+	}
 	slot = repeatSlot{}
 	keep("/0", nil)
 	for i := range maxStrikes - 1 {
