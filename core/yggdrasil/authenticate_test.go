@@ -89,6 +89,14 @@ func TestClientTokenAndUser(t *testing.T) {
 	}
 	testenv.Equal(t, len(ids), 1, "the number of ids of the user, %v,", ids)
 	request := credentials(u.email, password)
+	for written, isAsked := range map[any]bool{"true": true, "True": true, 1: true, "false": false, 0: false, nil: false} {
+		request["requestUser"] = written
+		s := decode[session](t, c.Post(t, "/authserver/authenticate", request))
+		testenv.Equal(t, s.User != nil, isAsked, "with requestUser %#v the user", written)
+	}
+	request["requestUser"] = "please"
+	isError(t, c.Post(t, "/authserver/authenticate", request), 400, "Bad Request", "")
+	delete(request, "requestUser")
 	request["clientToken"] = strings.Repeat("x", 1025)
 	isError(t, c.Post(t, "/authserver/authenticate", request), 400, "Bad Request", "")
 }

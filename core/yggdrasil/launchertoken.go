@@ -72,10 +72,10 @@ func credentialsFault(err error) error {
 // handleAuthenticate handles POST /authserver/authenticate.
 func (s *Server) handleAuthenticate(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	var request struct {
-		Username    string  `json:"username"`
-		Password    string  `json:"password"`
-		ClientToken *string `json:"clientToken"`
-		RequestUser bool    `json:"requestUser"`
+		Username    string      `json:"username"`
+		Password    string      `json:"password"`
+		ClientToken *string     `json:"clientToken"`
+		RequestUser decode.Bool `json:"requestUser"`
 	}
 	if err := decode.JSON(rc, &request); err != nil {
 		return err
@@ -84,7 +84,7 @@ func (s *Server) handleAuthenticate(ctx context.Context, rc *fasthttp.RequestCtx
 	if err != nil {
 		return credentialsFault(err)
 	}
-	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toSessionJSON(session, request.RequestUser))
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toSessionJSON(session, bool(request.RequestUser)))
 }
 
 // tokenRequest is a request about a token.
@@ -97,7 +97,7 @@ type tokenRequest struct {
 func (s *Server) handleRefresh(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	var request struct {
 		tokenRequest
-		RequestUser     bool `json:"requestUser"`
+		RequestUser     decode.Bool `json:"requestUser"`
 		SelectedProfile *struct {
 			ID string `json:"id"`
 		} `json:"selectedProfile"`
@@ -114,7 +114,7 @@ func (s *Server) handleRefresh(ctx context.Context, rc *fasthttp.RequestCtx) err
 	if err != nil {
 		return err
 	}
-	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toSessionJSON(session, request.RequestUser))
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toSessionJSON(session, bool(request.RequestUser)))
 }
 
 // handleValidate handles POST /authserver/validate.

@@ -355,17 +355,38 @@ func (f *Form) OptionalBool(name string, def bool) bool {
 	if !isText {
 		word = string(value.raw)
 	}
-	word = strings.ToLower(strings.TrimSpace(word))
-	isForm := value.raw == nil
-	switch {
-	case word == "true" || word == "1" || isForm && (word == "on" || word == "yes"):
-		return true
-	case word == "false" || word == "0" || isForm && (word == "off" || word == "no"):
-		return false
-	default:
+	is, ok := parseBool(word, value.raw == nil)
+	if !ok {
 		f.AddError(name, "The field %s must be true or false.", name)
-		return false
 	}
+	return is
+}
+
+// parseBool returns the boolean that a word stands for, and reports whether it stands for one. Forms have more words.
+func parseBool(word string, isForm bool) (is, ok bool) {
+	switch word = strings.ToLower(strings.TrimSpace(word)); {
+	case word == "true" || word == "1" || isForm && (word == "on" || word == "yes"):
+		return true, true
+	case word == "false" || word == "0" || isForm && (word == "off" || word == "no"):
+		return false, true
+	default:
+		return false, false
+	}
+}
+
+// Bool is a boolean in a JSON body, which may also be 1 or 0, or a text.
+type Bool bool
+
+// UnmarshalJSON decodes a boolean. null leaves it as it is.
+func (b *Bool) UnmarshalJSON(text []byte) error {
+	is, ok := parseBool(strings.Trim(string(text), `"`), false)
+	switch {
+	case ok:
+		*b = Bool(is)
+	case string(text) != "null":
+		return fmt.Errorf("%s is no boolean", text)
+	}
+	return nil
 }
 
 // RequiredBool returns the boolean of a required field.
