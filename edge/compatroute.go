@@ -118,6 +118,7 @@ var CompatWords = map[string]*CompatRoute{
 	"skull":   {Mode: render.Isometric, DefaultSize: discordSide},
 	"bust":    {Mode: render.Bust, DefaultSize: discordSide},
 	"body":    {Mode: render.Body, DefaultSize: 2 * discordSide, Measure: Width},
+	"player":  {Mode: render.Body, DefaultSize: 8 * discordSide, Measure: Width},
 	"texture": {Kind: KindFile, Slot: SkinSlot},
 }
 
@@ -155,10 +156,10 @@ var posedParts = func() map[string]map[string]*CompatRoute {
 	head, front := square(render.Isometric, false), figure(render.Front, false)
 	file := &CompatRoute{Kind: KindFile, Slot: SkinSlot}
 	return map[string]map[string]*CompatRoute{
-		"":          {"full": figure(render.Body, false), "bust": square(render.Bust, false), "face": head},
+		"":          {"full": figure(render.Body, false), "bust": square(render.Bust, false), "face": head, "head": head},
 		"isometric": {"full": figure(render.Body, true), "bust": square(render.Bust, true), "face": head},
 		"head":      {"full": head, "bust": head, "face": head},
-		"skin":      {"default": file, "full": file},
+		"skin":      {"default": file, "full": file, "processed": file, "barebones": file},
 		"pixel":     {"full": front, "bust": front, "face": square(render.Flat, false)},
 	}
 }()

@@ -29,6 +29,7 @@ type compatPath struct {
 	size                    int               // in pixels; 0: not given
 	isSizeFirst             bool              // the size is before the subject
 	left, right, noHat, hat bool
+	overlay                 bool // the word overlay or helm
 	pose                    render.Pose
 }
 
@@ -246,6 +247,10 @@ func (p *compatPath) cutWords(path string) (values [2]string, count int, ok bool
 			p.noHat = true
 		case isWord && edge.EqualASCIIFold(segment, "hat"):
 			p.hat = true
+		case isWord && !p.route.IsSizeFirst && (edge.EqualASCIIFold(segment, "overlay") || edge.EqualASCIIFold(segment, "helm")):
+			p.overlay = true
+		case isWord && !p.route.IsSizeFirst && (edge.EqualASCIIFold(segment, "isometric") || edge.EqualASCIIFold(segment, "3d")):
+			// as heads and figures are anyway
 		case count == len(values):
 			return values, count, false
 		default:
@@ -350,7 +355,13 @@ func isDigits(text string) bool {
 
 // isNoSize reports whether a segment is what programs write for a size that they do not have.
 func isNoSize(segment string) bool {
-	return segment == impossibleName || segment == "undefined" || segment == "NaN" || segment == "null"
+	switch segment {
+	case impossibleName, "undefined", "NaN", "null", "None", "nil":
+		return true
+	}
+	// A placeholder that was not replaced, as {size}, %size% or ${size}.
+	first, last := segment[0], segment[len(segment)-1]
+	return len(segment) > 2 && (first == '%' && last == '%' || (first == '{' || first == '$') && last == '}')
 }
 
 // parseSize parses a size: a number, with a sign, and after the number px, a height as in x64, or a factor as in @2x. A
@@ -414,6 +425,9 @@ func parseCompatRequest(t target, query string, scratch []byte) (edge.Request, e
 	}
 	req.Size, req.Exact = req.Mode.ExactOf(params.sizeOf(&t.compat))
 	req.Width = req.Mode.WidthOf(route.Aspect.WidthOf(req.ShownSize()), req.ShownSize())
+	if params.hasBoth(&t.compat) {
+		req.Width = req.Mode.WidthOf(params.width, req.ShownSize())
+	}
 	if req.Mode == render.Front && params.back {
 		req.Mode = render.Back
 	}
@@ -425,7 +439,7 @@ func parseCompatRequest(t target, query string, scratch []byte) (edge.Request, e
 	if t.compat.noHat {
 		omit |= render.OmitHat
 	}
-	if params.noOverlay || route.IsBare && !params.overlay {
+	if params.noOverlay || route.IsBare && !params.overlay && !t.compat.overlay {
 		omit |= render.OmitHat | render.OmitLayers
 	}
 	req.Omit = omit & req.Mode.Omissible()
@@ -468,9 +482,9 @@ func (p *compatParameters) set(name, value string) {
 	switch {
 	case edge.EqualASCIIFold(name, "size"):
 		setOnce(&p.size, value)
-	case edge.EqualASCIIFold(name, "w"), edge.EqualASCIIFold(name, "width"):
+	case edge.EqualASCIIFold(name, "w"), edge.EqualASCIIFold(name, "width"), edge.EqualASCIIFold(name, "camerawidth"):
 		setOnce(&p.width, value)
-	case edge.EqualASCIIFold(name, "h"), edge.EqualASCIIFold(name, "height"):
+	case edge.EqualASCIIFold(name, "h"), edge.EqualASCIIFold(name, "height"), edge.EqualASCIIFold(name, "cameraheight"):
 		setOnce(&p.height, value)
 	case edge.EqualASCIIFold(name, "scale"):
 		setOnce(&p.scale, value)
@@ -488,6 +502,8 @@ func (p *compatParameters) set(name, value string) {
 		p.omit |= render.OmitHat | render.OmitLayers
 	case edge.EqualASCIIFold(name, "noshading"):
 		p.omit |= render.OmitLight
+	case edge.EqualASCIIFold(name, "capeenabled"):
+		p.noCape = p.noCape || isFalse(value)
 	case edge.EqualASCIIFold(name, "back"):
 		p.back = !isFalse(value)
 	case edge.EqualASCIIFold(name, "model"):
@@ -585,6 +601,8 @@ func (p *compatParameters) sizeOf(path *compatPath) int {
 		return route.Aspect.HeightOf(size)
 	case size > 0:
 		return size
+	case p.hasBoth(path):
+		return p.height
 	case p.width > 0 && route.Measure != edge.Side:
 		return route.Aspect.HeightOf(p.width)
 	case p.width > 0:
@@ -594,6 +612,11 @@ func (p *compatParameters) sizeOf(path *compatPath) int {
 	default:
 		return route.DefaultSize
 	}
+}
+
+// hasBoth reports whether a figure has the width and the height of the parameters.
+func (p *compatParameters) hasBoth(path *compatPath) bool {
+	return path.route.Measure != edge.Side && p.width > 0 && p.height > 0 && cmp.Or(path.size, p.size) == 0
 }
 
 // attitude returns the attitude of a head or a figure: left and right are where its front is.
