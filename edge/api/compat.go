@@ -424,10 +424,7 @@ func parseCompatRequest(t target, query string, scratch []byte) (edge.Request, e
 		req.Format = render.WebP
 	}
 	req.Size, req.Exact = req.Mode.ExactOf(params.sizeOf(&t.compat))
-	req.Width = req.Mode.WidthOf(route.Aspect.WidthOf(req.ShownSize()), req.ShownSize())
-	if params.hasBoth(&t.compat) {
-		req.Width = req.Mode.WidthOf(params.width, req.ShownSize())
-	}
+	req.Width = req.Mode.WidthOf(params.widthOf(&t.compat, req.ShownSize()), req.ShownSize())
 	if req.Mode == render.Front && params.back {
 		req.Mode = render.Back
 	}
@@ -612,6 +609,14 @@ func (p *compatParameters) sizeOf(path *compatPath) int {
 	default:
 		return route.DefaultSize
 	}
+}
+
+// widthOf returns the width in pixels of a figure with a height.
+func (p *compatParameters) widthOf(path *compatPath, height int) int {
+	if p.hasBoth(path) {
+		return p.width
+	}
+	return path.route.Aspect.WidthOf(height)
 }
 
 // hasBoth reports whether a figure has the width and the height of the parameters.
