@@ -58,8 +58,8 @@ func (l Layout) writeFiles(tb testing.TB, directory string, r *Record) (root str
 var nginxConf string
 
 // StartNginx starts nginx with responses as files, in one of the layouts, as one process that does as little as
-// possible. It keeps up to open files open, see RaiseFileLimit, adds no header that can be omitted, and sends those of
-// one typical response, of median length, with all of them.
+// possible. It keeps up to open files open, see RaiseFileLimit, adds no header that can be omitted, and sends the
+// headers of one response of median length with all files.
 func StartNginx(tb testing.TB, layout Layout, open int, r *Record) *Server {
 	tb.Helper()
 	s, work := newServer(tb, "nginx, "+string(layout)), tb.TempDir()

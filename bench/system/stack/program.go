@@ -242,7 +242,7 @@ func freeAddressNear(tb testing.TB, hint int) string {
 	}
 }
 
-// HostPort splits an address of a program.
+// HostPort splits an address of a program, which FreeAddress has made: it always has both.
 func HostPort(address string) (host, port string) {
 	host, port, _ = net.SplitHostPort(address)
 	return host, port
