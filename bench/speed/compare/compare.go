@@ -20,11 +20,11 @@ import (
 type Options struct {
 	testing.TB // of stack.RunWithTB
 
-	Root   string // of the repository
-	Only   string // the name of the only scenario, or of a group; empty for the comparison
-	Rounds int    // that count, of each scenario, if not its own number
-	Quick  bool   // only checks that everything runs
-	Sizes  []int  // of sites in growth, in textures and players
+	Root   string   // of the repository
+	Only   []string // names of scenarios, or of groups; none for the comparison
+	Rounds int      // that count, of each scenario, if not its own number
+	Quick  bool     // only checks that everything runs
+	Sizes  []int    // of sites in growth, in textures and players
 	Soak   time.Duration
 	Out    io.Writer
 }
@@ -39,6 +39,11 @@ type scenario struct {
 	open func(e *env) []subject
 	// whole measures what has no rounds of subjects.
 	whole func(e *env, result *results.Run)
+}
+
+// is reports whether a name selects the scenario: its own, or its group's.
+func (s scenario) is(name string) bool {
+	return s.name == name || s.group == name && name != single
 }
 
 // subject does the work of a scenario, or has a reason for not doing it, as in results.Subject.
@@ -139,22 +144,27 @@ func Run(options Options, result *results.Run) {
 	e.addSetting("processor of the servers", e.serverCPU)
 	e.addSetting("processor of the load", e.loadCPU)
 	// A variant is part of a folder's name, so that a partial run does not replace a full one.
-	result.Variant, result.Quick = regexp.MustCompile(`[^0-9A-Za-z]+`).ReplaceAllString(options.Only, "-"), options.Quick
+	result.Variant, result.Quick = regexp.MustCompile(`[^0-9A-Za-z]+`).ReplaceAllString(strings.Join(options.Only, "-"), "-"), options.Quick
 	defer func() { result.Programs, result.Settings = e.programs, e.settings }()
-	n := 0
-	for _, sc := range scenarios() {
-		if sc.name != options.Only && sc.group != options.Only || sc.group == single && sc.name != options.Only {
+	only := options.Only
+	if len(only) == 0 {
+		only = []string{comparison}
+	}
+	all := scenarios()
+	for _, name := range only {
+		if !slices.ContainsFunc(all, func(sc scenario) bool { return sc.is(name) }) {
+			e.Fatalf("there is no scenario %q", name)
+		}
+	}
+	for _, sc := range all {
+		if !slices.ContainsFunc(only, sc.is) {
 			continue
 		}
-		n++
 		if sc.whole != nil {
 			sc.whole(e, result)
 		} else {
 			result.Scenarios = append(result.Scenarios, e.run(sc))
 		}
-	}
-	if n == 0 {
-		e.Fatalf("there is no scenario %q", options.Only)
 	}
 }
 

@@ -91,7 +91,7 @@ func quickRun(t *testing.T, only string) *results.Run {
 	t.Helper()
 	run := new(results.Run)
 	Run(Options{
-		Root: "../../..", Only: only, Quick: true, Soak: 2 * time.Second, Out: new(strings.Builder), TB: t,
+		Root: "../../..", Only: []string{only}, Quick: true, Soak: 2 * time.Second, Out: new(strings.Builder), TB: t,
 	}, run)
 	return run
 }
@@ -189,7 +189,7 @@ func TestUnknownScenario(t *testing.T) {
 	t.Parallel()
 	err := stack.RunWithTB(t.Context(), func(tb testing.TB) {
 		tb.Helper()
-		Run(Options{Only: "weather", Out: new(strings.Builder), TB: tb}, new(results.Run))
+		Run(Options{Only: []string{"weather"}, Out: new(strings.Builder), TB: tb}, new(results.Run))
 	})
 	testenv.ErrorHas(t, err, `there is no scenario "weather"`, "a scenario of the weather")
 }

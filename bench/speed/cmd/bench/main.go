@@ -28,7 +28,10 @@ func main() {
 func run(ctx context.Context, args []string) error {
 	options := compare.Options{Out: os.Stdout}
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
-	flags.StringVar(&options.Only, "only", "", "the only scenario, or group of scenarios, instead of the comparison:\n"+compare.Names())
+	flags.Func("only", "a scenario, or group of scenarios, instead of the comparison; may be given several times:\n"+compare.Names(), func(name string) error {
+		options.Only = append(options.Only, name)
+		return nil
+	})
 	flags.IntVar(&options.Rounds, "rounds", 0, "how many rounds of each scenario count, if not its own number")
 	flags.BoolVar(&options.Quick, "quick", false, "only see whether everything runs; claims no figures")
 	flags.DurationVar(&options.Soak, "soak", 20*time.Minute, "duration of the scenario soak")
