@@ -102,6 +102,9 @@ func readHeader(file []byte) (header, error) {
 		return header{}, errors.New("it is empty")
 	}
 	rest, isPNG := bytes.CutPrefix(file, []byte(signature))
+	if at := bytes.Index(file[:min(len(file), 16)], []byte(signature)); at > 0 { // a script's blank line, a byte order mark
+		return header{}, fmt.Errorf("it has %d bytes before the beginning, and only PNG is read", at)
+	}
 	if !isPNG {
 		return header{}, fmt.Errorf("it looks like %s, and only PNG is read", http.DetectContentType(file))
 	}
@@ -176,7 +179,7 @@ func (h header) add(p *parts, c chunk) error {
 		p.colours = c.data[:min(len(c.data), 3<<h.depth)]
 	case c.kind == "tRNS" && p.alphas == nil:
 		p.alphas = h.transparency(c.data, len(p.colours)/3)
-	case c.kind == "acTL":
+	case c.kind == "acTL" && (len(c.data) < 4 || binary.BigEndian.Uint32(c.data) > 1): // frames
 		return errors.New("it is animated, which no texture is")
 	case c.kind == "IHDR":
 		return errors.New("it has two headers")

@@ -79,6 +79,7 @@ func notPNGs() []File {
 		rejected("an icon", "it looks like image/x-icon", []byte("\x00\x00\x01\x00\x01\x00\x10\x10\x00\x00")),
 		rejected("an SVG", refusal, []byte(`<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>`)),
 		rejected("an XML with entities", refusal, []byte(`<?xml version="1.0"?><!DOCTYPE r [<!ENTITY e SYSTEM "file:///etc/passwd">]><r>&e;</r>`)),
+		rejected("a blank line before", "it has 2 bytes before the beginning", append([]byte("\r\n"), FromSheet(sample()).File()...)),
 		rejected("a page", "it looks like text/html", []byte("<!DOCTYPE html><script>alert(1)</script>")),
 		rejected("a script", refusal, []byte("<?php system($_GET['c']); ?>")),
 		rejected("a text", "it looks like text/plain", []byte("This is no picture.")),

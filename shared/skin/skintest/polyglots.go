@@ -30,6 +30,8 @@ func animations() []File {
 		rejected("an animation", "animated", Join(header, control, frame(0), idat, frame(1), second, iend)),
 		rejected("an animation of which the picture is no part", "animated", Join(header, control, idat, frame(0), second, iend)),
 		rejected("an animation of two billion frames", "animated", Join(header, Chunk("acTL", []byte{0x7f, 0xff, 0xff, 0xff, 0, 0, 0, 0}), frame(0), idat, iend)),
+		accepted("an animation of one frame", Join(header, Chunk("acTL", []byte{0, 0, 0, 1, 0, 0, 0, 0}), frame(0), idat, iend), "fcTL"),
+		rejected("an animation without a number of frames", "animated", Join(header, Chunk("acTL", nil), frame(0), idat, iend)),
 		accepted("an animation that is told of too late", Join(header, idat, control, frame(1), second, iend), "fdAT"),
 		rejected("an animation that is cut off", "animated", Join(header, control, frame(0), idat)),
 		accepted("frames without an animation", Join(header, frame(0), idat, frame(1), second, iend), "fdAT"),

@@ -94,6 +94,7 @@ export const sentences = {
   "The file is no texture: it looks like %s, and only PNG is read.": "该文件不是材质：它看起来是 {1}，只接受 PNG。",
   "The file is no texture: it is cut off%s.": "该文件不是材质：文件不完整。",
   "The file is no texture: it is damaged%s.": "该文件不是材质：文件已损坏。",
+  "The file is no texture: it has %s bytes before the beginning, and only PNG is read.": "该文件不是材质：PNG 开头之前有 {1} 个多余的字节。",
   "The file is no texture: it is animated, which no texture is.": "该文件不是材质：它是动画。",
   "The file is no texture: it has 16 bits a channel, and only 8 are read.": "该文件不是材质：每通道 16 位，只接受 8 位。",
   "The file is no texture: it is %d × %d pixels; %s.": "该文件不是材质：没有 {1} × {2} 像素的皮肤或披风。",
