@@ -2,6 +2,7 @@ package yggdrasil
 
 import (
 	"context"
+	"encoding/json"
 	"net/netip"
 	"strings"
 
@@ -13,12 +14,28 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 )
 
+// selectedProfile is the UUID of a player. Some clients send the whole profile, as sign-ins return it.
+type selectedProfile string
+
+// UnmarshalJSON decodes a text, or the id of an object.
+func (p *selectedProfile) UnmarshalJSON(text []byte) error {
+	var profile struct {
+		ID string `json:"id"`
+	}
+	if text[0] != '{' {
+		return json.Unmarshal(text, (*string)(p))
+	}
+	err := json.Unmarshal(text, &profile)
+	*p = selectedProfile(profile.ID)
+	return err
+}
+
 // handleJoin handles POST /sessionserver/session/minecraft/join.
 func (s *Server) handleJoin(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	var request struct {
-		AccessToken     string  `json:"accessToken"`
-		SelectedProfile string  `json:"selectedProfile"`
-		ServerID        *string `json:"serverId"`
+		AccessToken     string          `json:"accessToken"`
+		SelectedProfile selectedProfile `json:"selectedProfile"`
+		ServerID        *string         `json:"serverId"`
 	}
 	if err := decode.JSON(rc, &request); err != nil {
 		return err
@@ -26,7 +43,7 @@ func (s *Server) handleJoin(ctx context.Context, rc *fasthttp.RequestCtx) error 
 	if request.ServerID == nil {
 		return fault.Field("serverId", "The serverId is missing.")
 	}
-	player, ok := parseID(request.SelectedProfile)
+	player, ok := parseID(string(request.SelectedProfile))
 	if !ok {
 		return core.ErrLauncherToken // no token is bound to it
 	}

@@ -137,6 +137,10 @@ func TestJoinWithWrongProfile(t *testing.T) {
 	for _, name := range []string{"First", "Second", "Foreign"} {
 		c.hasJoined(t, name, "server").IsEmpty(t)
 	}
+	// Some clients send the whole profile.
+	profile := map[string]string{"id": hexID(u.players[0].UUID), "name": "First"}
+	c.Post(t, "/sessionserver/session/minecraft/join", map[string]any{"accessToken": bound.AccessToken, "selectedProfile": profile, "serverId": "server"}).IsEmpty(t)
+	testenv.Equal(t, c.hasJoined(t, "First", "server").Status, 200, "after a join with the whole profile")
 }
 
 // Ids of servers are any text: the game sends a signed number in hexadecimal.
