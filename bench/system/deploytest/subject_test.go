@@ -32,7 +32,8 @@ var compatAddresses = map[string][]string{
 		"/render/pixel/NAME/face.png", "/render/skin/NAME/default", "/render/default/NAME/bust", "/helm/NAME/64/", "/helm/NAME/", "/helm/NAME/100px", "/helm/NAME/50@2x.png", "/helm/NAME/-5", "/head?name=NAME", "/head.png?texture=&uuid=&name=NAME&overlay",
 		"/helm/NAME/64x64", "/helm/NAME/64@1.5x.png", "/helm/NAME/37.5.png", "/helm/NAME/undefined", "/helm/NAME.png/64", "/avatar/player/64/NAME.png", "/skin/NAME/512",
 		// DiscordSRV and DiscordSRV Heads
-		"/NAME/helm", "/NAME/head/64", "/NAME/overlay/128.png", "/NAME/skull/64", "/NAME/body", "/NAME/bust/64", "/NAME/texture",
+		"/NAME/helm", "/NAME/head/64", "/NAME/overlay/128.png", "/NAME/skull/64", "/NAME/body", "/NAME/bust/64", "/NAME/texture", "/NAME/player",
+		"/NAME/bust/overlay/64", "/NAME/skull/isometric/right/helm/64", "/NAME/head/overlay", "/head/NAME/3d", "/render/head/NAME/head", "/render/skin/NAME/processed",
 		// NMSR and mineatar
 		"/bust/NAME?y=-20", "/fullbodyiso/NAME?w=256", "/bodybust/NAME", "/face/NAME?scale=8&overlay=true", "/body/front/NAME", "/body/full/NAME?scale=4", "/body/left/NAME",
 	},
