@@ -32,12 +32,16 @@ type CompatRoute struct {
 	IsAttachment bool
 	// IsIsometric says that the figure is seen in true isometric projection, with its front on the viewer's right.
 	IsIsometric bool
+	// IsFrontLeft says that the front is on the viewer's left unless the path says otherwise.
+	IsFrontLeft bool
 	// IsCapeless says that the figure wears nothing.
 	IsCapeless bool
 	// WithHat and Turned are the routes of paths with the words hat, and left or right; nil if they are the same.
 	WithHat, Turned *CompatRoute
 	// IsPosed says that a pose precedes the subject and a part of the figure follows it: PosedRoute has the routes.
 	IsPosed bool
+	// IsTexture says that the subject is a texture.
+	IsTexture bool
 }
 
 // Pattern returns the URL with placeholders for the subject and the size, as one of the services has it.
@@ -89,6 +93,7 @@ const (
 
 // Names of services. crafatar.com has been unreachable since November 2025.
 const (
+	blessing  = "Blessing Skin"
 	crafatar  = "Crafatar"
 	crafthead = "crafthead"
 	cravatar  = "cravatar.eu"
@@ -96,6 +101,7 @@ const (
 	mcHeads   = "mc-heads.net"
 	mcheads   = "mcheads.org"
 	mineatar  = "mineatar"
+	mineskin  = "mineskin.eu"
 	minotar   = "Minotar"
 	nmsr      = "NMSR"
 	starlight = "Starlight"
@@ -115,10 +121,10 @@ var CompatWords = map[string]*CompatRoute{
 	"head":    {Mode: render.Flat, DefaultSize: discordSide, IsBare: true},
 	"helm":    {Mode: render.Flat, DefaultSize: discordSide},
 	"overlay": {Mode: render.Flat, DefaultSize: discordSide},
-	"skull":   {Mode: render.Isometric, DefaultSize: discordSide},
+	"skull":   {Mode: render.Isometric, DefaultSize: discordSide, IsFrontLeft: true},
 	"bust":    {Mode: render.Bust, DefaultSize: discordSide},
 	"body":    {Mode: render.Body, DefaultSize: 2 * discordSide, Measure: Width},
-	"player":  {Mode: render.Body, DefaultSize: 8 * discordSide, Measure: Width},
+	"player":  {Mode: render.Body, DefaultSize: 8 * discordSide, Measure: Width, IsFrontLeft: true},
 	"texture": {Kind: KindFile, Slot: SkinSlot},
 }
 
@@ -192,25 +198,27 @@ var CompatRoutes = func() (all []*CompatRoute) {
 
 	figure := CompatRoute{Mode: render.Body, Measure: Width, Aspect: Aspect{64, 131}, IsIsometric: true, IsCapeless: true}
 	figure.DefaultSize = figure.Aspect.HeightOf(mcheadsSide)
-	// Mineatar's faces are 8 units wide, its heads 16 high and its figures 17.32 by 39.
-	face := CompatRoute{Mode: render.Flat, DefaultSize: compatSide, Scale: 8}
+	face := CompatRoute{Mode: render.Flat, DefaultSize: compatSide}
 	avatar := face
 	turned := figure
 	avatar.Turned = &turned
 	picture(avatar, of(minotar, crafthead, mcHeads, cravatar, mcheads), "/avatar/")
 	picture(face, of(minotar, crafthead), "/helm/")
 	picture(face, of(cravatar), "/helmavatar/")
-	face.IsSizeFirst = true
+	// Mineatar's faces are 8 units wide, its heads 16 high and its figures 17.32 by 39.
+	const mineatarFace, mineatarHead, mineatarBody, mineatarSide = 8, 16, 39, 32
+	face.IsSizeFirst, face.Scale = true, mineatarFace
 	picture(face, of(vzge, nmsr, mineatar), "/face/")
 
-	head := CompatRoute{Mode: render.Isometric, DefaultSize: compatSide, Scale: 16}
+	head := CompatRoute{Mode: render.Isometric, DefaultSize: compatSide}
 	withHat := head
-	withHat.WithHat = &CompatRoute{Mode: render.Flat, DefaultSize: mcheadsSide}
+	withHat.WithHat, withHat.Scale = &CompatRoute{Mode: render.Flat, DefaultSize: mcheadsSide}, mineatarHead
 	picture(withHat, of(mcHeads, cravatar, mcheads, vzge, nmsr, mineatar), "/head/")
 	picture(head, of(minotar, crafthead), "/cube/", "/cubehelm/")
 	picture(head, of(crafthead), "/armor/cube/")
 	picture(head, of(cravatar), "/helmhead/")
-	head.DefaultSize, head.Scale = nmsrSide, 0
+	picture(head, of(mineskin), "/headhelm/")
+	head.DefaultSize = nmsrSide
 	picture(head, of(nmsr), "/headiso/", "/head_iso/")
 	head.DefaultSize = discordSide
 	picture(head, of(mcheads), "/ioshead/")
@@ -222,32 +230,34 @@ var CompatRoutes = func() (all []*CompatRoute) {
 	bust.DefaultSize = nmsrSide
 	picture(bust, of(nmsr), "/bodybust/", "/body_bust/")
 
-	body := CompatRoute{Mode: render.Body, DefaultSize: 2 * compatSide, Measure: Width, Scale: 39}
+	body := CompatRoute{Mode: render.Body, DefaultSize: 2 * compatSide, Measure: Width}
 	picture(body, of(mcHeads, minotar, crafthead), "/body/")
 	large := body
-	large.Aspect, large.DefaultSize, large.Scale = Aspect{nmsrSide, 869}, 869, 0
+	large.Aspect, large.DefaultSize = Aspect{nmsrSide, 869}, 869
 	picture(large, of(nmsr), "/fullbody/", "/full_body/")
 	large.IsIsometric = true
 	picture(large, of(nmsr), "/fullbodyiso/", "/full_body_iso/")
 	figure.DefaultSize = figure.Aspect.HeightOf(discordSide)
 	picture(figure, of(mcheads), "/iosbody/")
-	figure.Aspect, figure.Scale = Aspect{1732, 3900}, body.Scale
+	figure.Aspect, figure.Scale = Aspect{1732, 3900}, mineatarBody
 	figure.DefaultSize = figure.Aspect.HeightOf(compatSide)
 	picture(figure, of(mineatar), "/body/full/")
 	body.Measure, body.IsSizeFirst, body.DefaultSize = Height, true, render.DefaultHeight
 	picture(body, of(vzge, nmsr), "/full/")
 
-	front := CompatRoute{Mode: render.Front, DefaultSize: 2 * compatSide, Measure: Width, Scale: 32}
+	front := CompatRoute{Mode: render.Front, DefaultSize: 2 * compatSide, Measure: Width}
 	picture(front, of(mcHeads, mcheads, lapitar), "/player/")
 	picture(front, of(minotar, crafthead), "/armor/body/", "/armour/body/")
-	for side := front; side.Mode <= render.Right; side.Mode++ {
+	side := front
+	for side.Scale = mineatarSide; side.Mode <= render.Right; side.Mode++ {
 		picture(side, of(mineatar), "/body/"+side.Mode.String()+"/")
 	}
 	front.Measure, front.IsSizeFirst, front.DefaultSize = Height, true, render.DefaultHeight
 	picture(front, of(vzge, nmsr), "/frontfull/", "/front_full/", "/front/")
-	front.Measure, front.IsSizeFirst, front.DefaultSize, front.Scale = Width, false, 2*nmsrSide, 0
+	front.Measure, front.IsSizeFirst, front.DefaultSize = Width, false, 2*nmsrSide
 	picture(front, of(nmsr), "/frontbust/", "/front_bust/")
-	picture(CompatRoute{Mode: render.Body, DefaultSize: 2 * compatSide, IsPosed: true}, of(starlight), "/render/")
+	picture(CompatRoute{Mode: render.Body, DefaultSize: 2 * compatSide, IsPosed: true}, of(starlight), "/render/", "/skin-render/")
+	picture(CompatRoute{Mode: render.Preview, DefaultSize: render.DefaultHeight, Measure: Height, IsTexture: true}, of(blessing), "/preview/")
 
 	file(SkinSlot, false, of(crafatar), "/skins/")
 	file(SkinSlot, false, of(minotar, crafthead, mcHeads, vzge, nmsr, mineatar), "/skin/")

@@ -111,6 +111,9 @@ func parseCompat(path string) (target, bool) {
 		}
 		subject = subjectOf(t.value)
 	}
+	if t.compat.route.IsTexture && subject.IsPlayer() {
+		return target{}, false
+	}
 	t.route = compatRoutes[subject]
 	return t, true
 }
@@ -269,7 +272,8 @@ func (t *target) setValues(values []string, isNamed bool) bool {
 	if len(values) == 2 {
 		size, ok := parseSize(values[1])
 		ok = ok || isNoSize(values[1])
-		if first, isFirst := parseSize(values[0]); isFirst && isDigits(values[0]) && (!ok || t.compat.route.IsSizeFirst && !isNamed) {
+		prefersFirst := t.compat.route.IsSizeFirst && !isNamed || t.compat.route.IsTexture && t.suffix != "" // Blessing Skin 3 has a suffix, 4 has none
+		if first, isFirst := parseSize(values[0]); isFirst && isDigits(values[0]) && (!ok || prefersFirst) {
 			t.value, size, ok, t.compat.isSizeFirst = values[1], first, true, true
 		}
 		if !ok {
@@ -434,6 +438,9 @@ func parseCompatRequest(t target, query string, scratch []byte) (edge.Request, e
 	req.Pose = t.compat.pose
 	omit := params.omit
 	if t.compat.noHat {
+		omit |= render.OmitHat
+	}
+	if req.Mode == render.Flat && omit&render.OmitLayers != 0 { // a face has no other layer
 		omit |= render.OmitHat
 	}
 	if params.noOverlay || route.IsBare && !params.overlay && !t.compat.overlay {
@@ -627,18 +634,21 @@ func (p *compatParameters) hasBoth(path *compatPath) bool {
 // attitude returns the attitude of a head or a figure: left and right are where its front is.
 func (p *compatParameters) attitude(mode render.Mode, path *compatPath) render.Attitude {
 	const frontRight, frontLeft, half = 1, 7, render.TurnCount / 2
-	turn, tilt := mode.DefaultAttitude()
-	if path.route.IsIsometric {
-		turn, tilt = frontRight, render.TiltIso
-	}
+	own, tilt := mode.DefaultAttitude()
 	switch {
+	case path.route.IsIsometric:
+		own, tilt = frontRight, render.TiltIso
+	case path.route.IsFrontLeft:
+		own = frontLeft
+	}
+	turn := own
+	switch {
+	case p.hasYaw:
+		turn = turnOf(own, p.yaw, mode == render.Isometric, path.isSizeFirst)
 	case path.left:
 		turn = frontLeft
 	case path.right:
 		turn = frontRight
-	}
-	if p.hasYaw {
-		turn = turnOf(turn, p.yaw, mode == render.Isometric, path.isSizeFirst)
 	}
 	if p.back {
 		turn += half
@@ -647,12 +657,16 @@ func (p *compatParameters) attitude(mode render.Mode, path *compatPath) render.A
 }
 
 // turnOf returns the turn of a yaw in degrees, given the turn of the service's own yaw, in which the front is on one
-// side. VZGE, which has the size first, adds the yaw to its own; NMSR has it in place of its own. As their own are as
-// little as 20 degrees, an eighth of a turn begins there.
+// side. VZGE, which has the size first, adds the yaw to its own; others have it in place of their own. As their own are as
+// little as 20 degrees, the first eighth of a turn begins at 10.
 func turnOf(own int, yaw float64, isHead, isAdded bool) int {
 	eighths := func(yaw float64) int {
-		const eighth, least = 45, 20
-		return int(math.Copysign(math.Floor((math.Abs(yaw)+eighth-least)/eighth), yaw))
+		const eighth, least, own = 45, 10, 20
+		count := math.Floor((math.Abs(yaw) + eighth - own) / eighth)
+		if math.Abs(yaw) >= least {
+			count = max(count, 1)
+		}
+		return int(math.Copysign(count, yaw))
 	}
 	ownYaw := 20.0
 	if isHead && isAdded {

@@ -25,16 +25,18 @@ type Reducer interface {
 
 // ExactOf returns how a picture of exactly a requested size is made: exact is that size, at least 8
 // pixels and at most the largest one that is drawn, and size the next larger one in which the picture is
-// crisp, from which it is reduced. If the requested size is one of those that are drawn, exact is 0.
+// crisp, from which it is reduced. If the requested size is one of those that are drawn, exact is 0, and in a mode
+// without exact sizes too.
 func (m Mode) ExactOf(requested int) (size, exact int) {
-	s := m.row().sizes
+	s, step := m.row().sizes, m.row().exactStep
 	exact = min(max(requested, minExact), s.max)
-	if exact == s.round(exact) {
+	switch {
+	case step == 0:
+		return s.round(exact), 0
+	case exact == s.round(exact):
 		return exact, 0
 	}
-	if step := m.row().exactStep; step != 0 {
-		s.step = step
-	}
+	s.step = step
 	return s.round(exact), exact
 }
 
@@ -47,7 +49,7 @@ func (v View) checkExact() bool {
 		return true
 	}
 	size, exact := v.Mode.ExactOf(v.Exact)
-	return v.Mode.row().exactStep != 0 && v.Size == size && v.Exact == exact
+	return v.Size == size && v.Exact == exact
 }
 
 // reduce returns a drawn picture in the exact size of the view, if it has one and is not drawn smaller.
