@@ -32,6 +32,7 @@ import (
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode"
 
 	"github.com/caarlos0/env/v11"
 )
@@ -59,6 +60,11 @@ func Read[T any](prefix string, environ []string) (T, error) {
 	settings, values := List[T](prefix), env.ToMap(environ)
 	if err := readFiles(settings, values); err != nil {
 		return none, err
+	}
+	for _, s := range settings {
+		if value, ok := values[s.Name]; ok && s.field.Type == reflect.TypeFor[[]netip.Prefix]() {
+			values[s.Name] = strings.Join(strings.FieldsFunc(value, func(r rune) bool { return r == ',' || unicode.IsSpace(r) }), ",")
+		}
 	}
 	cfg, err := env.ParseAsWithOptions[T](env.Options{Environment: values, Prefix: prefix})
 	if err != nil {
@@ -164,7 +170,7 @@ func (s Setting) valueError(value string, err error) error {
 var commonTypes = map[reflect.Type]string{
 	reflect.TypeFor[time.Duration]():  "a time with its unit, as in 30s, 5m or 24h",
 	reflect.TypeFor[slog.Level]():     "debug, info, warn or error",
-	reflect.TypeFor[[]netip.Prefix](): "networks as in 10.0.0.0/8, separated by commas; a single address has /32 behind it, or /128",
+	reflect.TypeFor[[]netip.Prefix](): "networks as in 10.0.0.0/8, separated by commas or blanks; a single address has /32 behind it, or /128",
 }
 
 // QuoteRedacted returns a value in quotes for errors, without the user and the password of a
