@@ -17,7 +17,7 @@ func program() cli.Program {
 	return cli.New[settings]("core", "serves the API of users, players and textures for Veneer, a skin-hosting service.", prefix,
 		cli.Command{Name: "serve", Help: "serve the API and the edges until SIGTERM", Settings: config.Help[settings], Run: serveCommand},
 		cli.Command{Name: "migrate", Help: "migrate the database's schema and prepare the texture store", Settings: config.Help[migrateConfig], Run: migrateCommand},
-		cli.Command{Name: "user add", ArgsUsage: "EMAIL", Help: "add a user; the password is read from standard input", Settings: config.Help[userAddConfig], Run: userAddCommand},
+		cli.Command{Name: "user add", ArgsUsage: "EMAIL", Help: "add a user; asks for the password, or reads it from standard input", Settings: config.Help[userAddConfig], Run: userAddCommand},
 		cli.Command{Name: "user passwd", ArgsUsage: "EMAIL", Help: "set a user's password, which is read from standard input, and end all of the user's sessions", Settings: config.Help[postgres.Config], Run: userPasswdCommand},
 		cli.Command{Name: "user permission", ArgsUsage: "EMAIL", Help: "set a user's permission: banned, normal or administrator", Settings: config.Help[postgres.Config], Run: userPermissionCommand},
 		cli.Command{Name: "texture add", ArgsUsage: "FILE", Help: "add a texture to a user's closet", Settings: config.Help[textureAddConfig], Run: textureAddCommand},

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/jackc/pgx/v5"
+	"golang.org/x/sys/unix"
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
@@ -333,6 +335,46 @@ func TestUserAdd(t *testing.T) {
 }
 
 // wantAuditLog checks the last entries of the audit log by the terminal.
+// At a terminal core asks for a password twice, and shows none.
+func TestPasswordAtTerminal(t *testing.T) {
+	t.Parallel()
+	environ, conn := newDatabase(t)
+	for _, c := range []struct{ first, second, want string }{
+		{"correct horse", "correct house", "the two passwords differ"},
+		{"correct horse", "correct horse", ""},
+	} {
+		user, terminal := openTerminal(t)
+		ended := make(chan error, 1)
+		go func() {
+			ended <- program().Run(t.Context(), cli.Invocation{Args: []string{"user", "add", "steve@example.com"}, Environ: environ, Stdin: terminal, Stdout: io.Discard})
+		}()
+		for _, answer := range []string{c.first, c.second} {
+			testenv.Eventually(t, "core asks for a password", func() bool { // once it echoes nothing
+				return testenv.Must(unix.IoctlGetTermios(int(terminal.Fd()), unix.TCGETS))(t).Lflag&unix.ECHO == 0
+			})
+			_ = testenv.Must(user.WriteString(answer + "\n"))(t)
+		}
+		if err := <-ended; c.want == "" {
+			testenv.Do(t, err)
+		} else {
+			testenv.ErrorHas(t, err, c.want, "core user add")
+		}
+	}
+	isPassword(t, selected[string](t, conn, "SELECT password_hash FROM users"), "correct horse")
+}
+
+// openTerminal returns the two ends of a pseudo terminal: of the user, and of a program.
+func openTerminal(t *testing.T) (user, program *os.File) {
+	t.Helper()
+	user = testenv.Must(os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0))(t)
+	t.Cleanup(func() { _ = user.Close() })
+	testenv.Do(t, unix.IoctlSetPointerInt(int(user.Fd()), unix.TIOCSPTLCK, 0))
+	number := testenv.Must(unix.IoctlGetInt(int(user.Fd()), unix.TIOCGPTN))(t)
+	program = testenv.Must(os.OpenFile(fmt.Sprint("/dev/pts/", number), os.O_RDWR|unix.O_NOCTTY, 0))(t)
+	t.Cleanup(func() { _ = program.Close() })
+	return user, program
+}
+
 func wantAuditLog(t *testing.T, conn *pgx.Conn, want ...string) {
 	t.Helper()
 	entries := selected[[]string](t, conn, `

@@ -2,12 +2,16 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
+	"os"
 	"strings"
+
+	"golang.org/x/term"
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres"
@@ -48,7 +52,7 @@ func userAddCommand(ctx context.Context, i cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	password, err := readPassword(i.Stdin)
+	password, err := readPassword(ctx, i.Stdin)
 	if err != nil {
 		return err
 	}
@@ -69,13 +73,48 @@ func userAddCommand(ctx context.Context, i cli.Invocation) error {
 	return nil
 }
 
-// readPassword returns the first line of the input.
-func readPassword(input io.Reader) (string, error) {
+// readPassword returns the first line of the input. At a terminal it asks for it twice, without echo.
+func readPassword(ctx context.Context, input io.Reader) (string, error) {
+	if file, ok := input.(*os.File); ok && term.IsTerminal(int(file.Fd())) {
+		return askPassword(ctx, file)
+	}
 	password, err := bufio.NewReader(input).ReadString('\n')
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", fmt.Errorf("read the password from standard input: %w", err)
 	}
 	return strings.TrimRight(password, "\r\n"), nil
+}
+
+// askPassword asks for a password at a terminal until ctx ends. Questions go to the terminal, as the output may be
+// a file.
+func askPassword(ctx context.Context, terminal *os.File) (string, error) {
+	before, err := term.GetState(int(terminal.Fd()))
+	if err != nil {
+		return "", fmt.Errorf("read the password: %w", err)
+	}
+	var answers [2]string
+	for i, question := range []string{"Password: ", "The same again: "} {
+		fmt.Fprint(terminal, question)
+		read := make(chan error, 1)
+		go func() {
+			password, err := term.ReadPassword(int(terminal.Fd()))
+			answers[i] = string(password)
+			read <- err
+		}()
+		select {
+		case err = <-read:
+		case <-ctx.Done(): // Ctrl-C
+			err = cmp.Or(term.Restore(int(terminal.Fd()), before), context.Cause(ctx))
+		}
+		fmt.Fprintln(terminal)
+		if err != nil {
+			return "", fmt.Errorf("read the password: %w", err)
+		}
+	}
+	if answers[0] != answers[1] {
+		return "", errors.New("the two passwords differ; nothing was changed")
+	}
+	return answers[0], nil
 }
 
 // userPasswdConfig is the settings of core user passwd. It only needs to know whether there is
@@ -92,7 +131,7 @@ func userPasswdCommand(ctx context.Context, i cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	password, err := readPassword(i.Stdin)
+	password, err := readPassword(ctx, i.Stdin)
 	if err != nil {
 		return err
 	}
