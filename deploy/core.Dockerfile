@@ -15,6 +15,14 @@ COPY . .
 ARG REVISION
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build deploy/dev/build
 
+# core backup and core restore run the programs of PostgreSQL. The directory of backups is root's.
+FROM postgres:15.19-bookworm AS backup
+COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
+COPY --from=build /veneer/.dev/bin/core /usr/local/bin/
+RUN ["core", "help"]
+ENTRYPOINT ["core"]
+CMD ["backup", "-every", "24h", "/backup"]
+
 FROM debian:bookworm-20260803-slim
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
 COPY --from=build /veneer/.dev/bin/core /usr/local/bin/

@@ -152,9 +152,12 @@ func (p Program) find(args []string) (c Command, rest []string, err error) {
 	return Command{}, nil, fmt.Errorf("there is no command %q;%s %s help lists them all", strings.Join(given, " "), hint, p.Name)
 }
 
-// group returns the commands of two words that begin with a word.
+// group returns the commands of two words that begin with a word, none if the word is a command itself.
 func (p Program) group(word string) (group []Command) {
 	for _, c := range p.Commands {
+		if c.Name == word {
+			return nil
+		}
 		if strings.HasPrefix(c.Name, word+" ") {
 			group = append(group, c)
 		}

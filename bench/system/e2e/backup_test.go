@@ -4,7 +4,6 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"net/http"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -100,12 +99,10 @@ func (p *page) run(t *testing.T, wanted ...string) {
 
 // storeFixture is a texture store as the page handles it.
 type storeFixture struct {
-	backup, restore []string           // labels of its blocks
-	files           blobstore.Config   // for core
-	textures        string             // for the page
-	environ         []string           // of the page's commands
-	programs        string             // directory with the programs they need
-	empty           func(t *testing.T) // deletes all files
+	backup, restore []string         // labels of its blocks
+	files           blobstore.Config // for core
+	environ         []string         // of the page's commands
+	programs        string           // directory with the programs they need
 	// prepare creates core's database in a new server and returns its URLs, for core and for its owner.
 	// Without it, they are the server's own.
 	prepare func(t *testing.T, p *stack.Postgres) (url, owner string)
@@ -124,44 +121,22 @@ func (f storeFixture) database(t *testing.T, p *stack.Postgres) (url, owner stri
 
 func directoryStore(t *testing.T) storeFixture {
 	t.Helper()
-	if _, err := exec.LookPath("rsync"); err != nil {
-		testenv.Skip(t, "rsync is not installed; make test installs it")
-	}
-	files := blobstoretest.Directory(t).Config
-	root := strings.TrimPrefix(files.URL, "file://")
-	return storeFixture{backup: []string{"backup", "directory"}, restore: []string{"restore", "dump", "directory"}, files: files, textures: root, empty: func(t *testing.T) {
-		t.Helper()
-		testenv.Do(t, os.RemoveAll(root))
-	}}
+	return storeFixture{backup: []string{"backup", "verify"}, restore: []string{"restore"}, files: blobstoretest.Directory(t).Config}
 }
 
-// bucketStore returns a store in a MinIO bucket. MinIO's client takes minutes to build, so the test
-// is skipped where it was not built; CI builds it.
 func bucketStore(t *testing.T) storeFixture {
 	t.Helper()
-	match := testenv.Must(filepath.Glob(filepath.Join(top, ".dev/bin/mc@*")))(t)
-	if len(match) == 0 {
-		testenv.Skip(t, "mc is not there; deploy/dev/tools mc builds it")
+	return storeFixture{backup: []string{"backup", "verify"}, restore: []string{"restore"}, files: blobstoretest.Bucket(t).Config}
+}
+
+// empty removes all files of the store.
+func (f storeFixture) empty(t *testing.T) {
+	t.Helper()
+	files := testenv.Must(blobstore.New(f.files))(t)
+	for object, err := range files.List(t.Context()) {
+		testenv.Do(t, err)
+		testenv.Do(t, files.Delete(t.Context(), object.Hash))
 	}
-	client := testenv.Must(filepath.Abs(match[len(match)-1]))(t)
-	files := blobstoretest.Bucket(t).Config
-	programs, home := t.TempDir(), t.TempDir()
-	testenv.Do(t, os.Symlink(client, filepath.Join(programs, "mc")))
-	endpoint := testenv.Must(url.Parse(files.Endpoint))(t)
-	endpoint.User = url.UserPassword(files.AccessKey, files.SecretKey)
-	k := storeFixture{
-		backup: []string{"backup", "bucket"}, restore: []string{"restore", "dump", "bucket"},
-		files: files, textures: "site/" + strings.TrimPrefix(files.URL, "s3://"), programs: programs, environ: []string{
-			"MC_CONFIG_DIR=" + home, "MC_HOST_site=" + endpoint.String(),
-		},
-	}
-	k.empty = func(t *testing.T) {
-		t.Helper()
-		remove := exec.CommandContext(t.Context(), client, "rm", "--quiet", "--recursive", "--force", k.textures)
-		remove.Env = append(os.Environ(), k.environ...)
-		stack.MustRun(t, remove)
-	}
-	return k
 }
 
 // composeStore returns a MinIO bucket, and databases like those of docker-compose.yml, with a
@@ -171,15 +146,10 @@ func composeStore(t *testing.T) storeFixture {
 	k := bucketStore(t)
 	k.backup, k.restore = []string{"compose-backup"}, []string{"compose-restore"}
 	docker := testenv.Must(filepath.Abs("testdata/docker"))(t)
+	k.programs = t.TempDir()
 	testenv.Do(t, os.Symlink(docker, filepath.Join(k.programs, "docker")))
 	secrets, done := t.TempDir(), filepath.Join(t.TempDir(), "done")
-	for _, role := range []string{"reader", "writer"} {
-		for name, key := range map[string]string{"access_key": k.files.AccessKey, "secret_key": k.files.SecretKey} {
-			testenv.Do(t, os.WriteFile(filepath.Join(secrets, "s3_"+role+"_"+name), []byte(key), 0o600))
-		}
-	}
-	k.environ = append(k.environ, "FAKE_MINIO="+strings.TrimPrefix(k.files.Endpoint, "http://"), "FAKE_BUCKET="+strings.TrimPrefix(k.files.URL, "s3://"),
-		"FAKE_SECRETS="+secrets, "FAKE_LOG="+done)
+	k.environ = append(k.environ, "FAKE_LOG="+done)
 	testenv.Do(t, os.WriteFile(filepath.Join(secrets, "database_password"), []byte("hunter2"), 0o600))
 	testenv.Do(t, os.WriteFile(filepath.Join(secrets, "owner_database_url"), []byte("postgres://veneer_owner:hunter3@postgres/veneer"), 0o600))
 	k.prepare = func(t *testing.T, p *stack.Postgres) (url, owner string) {
@@ -198,7 +168,7 @@ func composeStore(t *testing.T) storeFixture {
 		got := site.Rows(t, postgrestest.Conn(t, database), pgx.RowTo[string], rights)
 		cmptest.Same(t, got, []string{"11min 1min t f"}, "limits of core's role, and whether it may add to the audit log, and change it")
 		content := testenv.Must(os.ReadFile(done))(t)
-		want := "build --quiet\nup --wait --detach postgres minio\nrun bucket\nstop core\nup --detach\n"
+		want := "build \nup --wait --detach postgres minio\nrun bucket\nstop core backup\nup --wait --detach\n"
 		cmptest.Same(t, string(content), want, "what was done with containers")
 	}
 	return k
@@ -296,28 +266,6 @@ func restore(t *testing.T, k storeFixture) {
 	}
 }
 
-// The machines' nightly backup scripts contain the page's commands, in its order.
-func TestMachinesBackUpByThePage(t *testing.T) {
-	t.Parallel()
-	blocks := blocksOf(t, "docs/operations/backup.md")
-	for script, labelSets := range map[string][][]string{
-		"veneer-backup":           {{"patroni", "settings"}, {"backup"}, {"backup", "bucket"}},
-		"veneer-backup-directory": {{"backup"}, {"backup", "directory"}},
-	} {
-		rest := read(t, filepath.Join("deploy/machines", script))
-		for _, labels := range labelSets {
-			i := slices.IndexFunc(blocks, func(b block) bool { return slices.Equal(b.labels, labels) })
-			if i < 0 {
-				t.Fatalf("the page has no commands for %v", labels)
-			}
-			var ok bool
-			if _, rest, ok = strings.Cut(rest, blocks[i].commands); !ok {
-				t.Fatalf("%s lacks the page's commands for %v, or has them too early:\n%s", script, labels, blocks[i].commands)
-			}
-		}
-	}
-}
-
 // selectNumbered selects the revision of the last change, once all have one.
 const selectNumbered = `SELECT revision::text FROM feed WHERE NOT EXISTS (SELECT FROM changes WHERE revision IS NULL)`
 
@@ -352,7 +300,7 @@ func TestRestoreOfASnapshot(t *testing.T) {
 	awaitAvatar(t, avatar, second, changed)
 
 	meanwhile(snapshot, postgres.Data())
-	openBackup(t, core, postgres, k, t.TempDir()).run(t, "restore")
+	openBackup(t, core, postgres, k, t.TempDir()).run(t, "snapshot")
 	edge.Pause(t)
 	core.StartReady(t)
 	ann.LogIn(t, "ann@example.com", password)
@@ -387,8 +335,8 @@ func openBackup(t *testing.T, core *stack.Process, on *stack.Postgres, k storeFi
 	t.Helper()
 	programs := t.TempDir()
 	testenv.Do(t, os.Symlink(stack.Binary(t, "core"), filepath.Join(programs, "core")))
-	p := openPage(t, "docs/operations/backup.md", map[string]string{"DATABASE": on.URL(on.Address), "TEXTURES": k.textures, "BACKUP": backup})
-	p.environ = append(slices.Concat(core.Environ(), k.environ), "FAKE_POSTGRES="+on.Address)
+	p := openPage(t, "docs/operations/backup.md", map[string]string{"BACKUP": backup})
+	p.environ = append(slices.Concat(core.Environ(), k.environ), "DATABASE="+on.URL(on.Address))
 	p.environ = append(p.environ, "PATH="+strings.Join([]string{programs, k.programs, on.Programs, os.Getenv("PATH")}, string(os.PathListSeparator)))
 	return p
 }

@@ -257,7 +257,7 @@ func (c *Cluster) Restore() {
 	testenv.Do(c, os.Rename(first.backup(), first.data))
 	c.startNodes()
 	conn := c.Conn()
-	_, err := conn.Exec(c.Context(), read(c, c.options.RepoRoot, "deploy/restored.sql"))
+	_, err := conn.Exec(c.Context(), read(c, c.options.RepoRoot, "core/postgres/restored.sql"))
 	_ = conn.Close(c.Context())
 	testenv.Do(c, err)
 	c.Cores[0].Run(c, "migrate")

@@ -124,6 +124,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 		purger.Expose(registry)
 	}
 	outbox.Expose(registry)
+	readLastBackup := core.ExposeLastBackup(registry, db, log)
 	publicTLS.RegisterMetrics(registry, "public")
 	edgesTLS.RegisterMetrics(registry, "edges")
 	checks := dependencies(db, files)
@@ -149,6 +150,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 		func(ctx context.Context) { db.Listen(ctx, log, feed.Notify) },
 		func(ctx context.Context) { db.LogOwnerRights(ctx, log) },
 		outbox.Run,
+		readLastBackup,
 		trimmer(log, "sessions", services.Sessions.Trim),
 		trimmer(log, "changes", feed.Trim),
 		trimmer(log, "e-mail links", outbox.Trim),

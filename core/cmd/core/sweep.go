@@ -20,13 +20,16 @@ type sweepConfig struct {
 	Objects blobstore.Config `envPrefix:"OBJECTS_"`
 }
 
+// sweepProgress is the time between two lines of progress, if it is not given.
+const sweepProgress = 10 * time.Second
+
 // sweepCommand removes texture files that no texture references. It returns an error if
 // textures have no file, which an operator must repair.
 func sweepCommand(ctx context.Context, i cli.Invocation) error {
 	flags := cli.Flags("core sweep")
 	age := flags.Duration("age", 24*time.Hour, "keep files that were stored within this time")
 	dry := flags.Bool("dry-run", false, "remove nothing, only report")
-	progress := flags.Duration("progress", 10*time.Second, "time between two lines of progress")
+	progress := flags.Duration("progress", sweepProgress, "time between two lines of progress")
 	if _, err := i.ParseArg(flags, ""); err != nil {
 		return err
 	}
@@ -54,26 +57,33 @@ func sweepCommand(ctx context.Context, i cli.Invocation) error {
 		return config.In(prefix+"OBJECTS_", err)
 	}
 
+	opts := core.SweepOptions{Before: time.Now().Add(-*age), DryRun: *dry}
+	if *dry {
+		return sweep(ctx, i.Stdout, db, files, opts, *progress)
+	}
+	return db.WithoutBackup(ctx, func() error { return sweep(ctx, i.Stdout, db, files, opts, *progress) })
+}
+
+// sweep runs a sweep and writes its findings, and a line at each interval of progress.
+func sweep(ctx context.Context, out io.Writer, db *postgres.DB, files *blobstore.Store, opts core.SweepOptions, progress time.Duration) error {
 	began := time.Now()
 	missing := make(chan string)
-	sweep := core.NewSweep(db, files, core.SweepOptions{
-		Before: began.Add(-*age), DryRun: *dry,
-		OnMissing: func(tid core.TextureID, hash skin.Hash) {
-			missing <- fmt.Sprintf("texture %d has no file: %s", tid, hash)
-		},
-	})
+	opts.OnMissing = func(tid core.TextureID, hash skin.Hash) {
+		missing <- fmt.Sprintf("texture %d has no file: %s", tid, hash)
+	}
+	sweep := core.NewSweep(db, files, opts)
 	ended := make(chan error)
 	go func() { ended <- sweep.Run(ctx) }()
-	ticker := time.NewTicker(*progress)
+	ticker := time.NewTicker(progress)
 	defer ticker.Stop()
 	for {
 		select {
 		case line := <-missing:
-			fmt.Fprintln(i.Stdout, line)
+			fmt.Fprintln(out, line)
 		case <-ticker.C:
-			printSweepReport(i.Stdout, "so far", sweep.Report(), time.Since(began))
+			printSweepReport(out, "so far", sweep.Report(), time.Since(began))
 		case err := <-ended:
-			printSweepReport(i.Stdout, "in all", sweep.Report(), time.Since(began))
+			printSweepReport(out, "in all", sweep.Report(), time.Since(began))
 			return err
 		}
 	}
