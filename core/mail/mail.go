@@ -16,6 +16,7 @@ import (
 	"time"
 
 	gomail "github.com/wneessen/go-mail"
+	"github.com/wneessen/go-mail/smtp"
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/config"
@@ -115,6 +116,31 @@ func (c *Client) Deliver(ctx context.Context, email Message) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
+	client, session, err := c.open(ctx)
+	if err != nil {
+		return err
+	}
+	err = client.SendWithSMTPClient(session, message)
+	if message.IsDelivered() {
+		_, _ = session.Text.Cmd("QUIT") // without waiting for its reply
+		return nil
+	}
+	return deliveryError(err)
+}
+
+// Ping connects to the mail server and logs in, and sends nothing.
+func (c *Client) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	_, session, err := c.open(ctx)
+	if err != nil {
+		return fault.CauseOf(err)
+	}
+	return session.Quit()
+}
+
+// open connects to the server and logs in. The connection is closed when ctx ends.
+func (c *Client) open(ctx context.Context) (*gomail.Client, *smtp.Client, error) {
 	client, err := gomail.NewClient(c.host, append(slices.Clip(c.options),
 		gomail.WithDialContextFunc(func(dialCtx context.Context, network, _ string) (net.Conn, error) {
 			conn, err := c.dial(dialCtx, network)
@@ -126,18 +152,13 @@ func (c *Client) Deliver(ctx context.Context, email Message) error {
 			return conn, err
 		}))...)
 	if err != nil {
-		return fmt.Errorf("prepare to send: %w", err)
+		return nil, nil, fmt.Errorf("prepare to send: %w", err)
 	}
 	session, err := client.DialToSMTPClientWithContext(ctx)
 	if err != nil {
-		return unavailable(err)
+		return nil, nil, unavailable(err)
 	}
-	err = client.SendWithSMTPClient(session, message)
-	if message.IsDelivered() {
-		_, _ = session.Text.Cmd("QUIT") // without waiting for its reply
-		return nil
-	}
-	return deliveryError(err)
+	return client, session, nil
 }
 
 // dial connects to the server.

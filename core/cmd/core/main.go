@@ -26,6 +26,7 @@ func program() cli.Program {
 		cli.Command{Name: "backup verify", ArgsUsage: "DIR", Help: "check every byte of a backup, without database and texture store", Run: backupVerifyCommand},
 		cli.Command{Name: "backup", ArgsUsage: "DIR", Help: "back the database and the texture files up into a directory, with pg_dump", Settings: config.Help[sweepConfig], Run: backupCommand},
 		cli.Command{Name: "restore", ArgsUsage: "DIR", Help: "restore a backup, with pg_restore and psql, and end all sessions; no core may run", Settings: config.Help[migrateConfig], Run: restoreCommand},
+		cli.Command{Name: "doctor", Help: "check settings, database, texture store, mail, clock, public URL and backups, and say what to do", Settings: config.Help[settings], Run: doctorCommand},
 		cli.Command{Name: "keys yggdrasil", Help: "print a new key for CORE_YGGDRASIL_KEY_FILE, once for all cores", Run: keysYggdrasilCommand},
 		httpserver.HealthCommand("core", prefix, func(cfg OpsListener) httpserver.Address { return cfg.OpsListen }),
 	)
