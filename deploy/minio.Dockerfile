@@ -17,6 +17,5 @@ RUN install -d -o 10001 -g 10001 /data
 ENV HOME=/tmp MINIO_BROWSER=off MINIO_UPDATE=off
 EXPOSE 9000
 USER 10001:10001
-VOLUME /data
 ENTRYPOINT ["minio"]
 CMD ["server", "/data"]

@@ -39,8 +39,8 @@ func wantEnv(t *testing.T, project *types.Project, variables ...string) {
 func TestSettingsOfContainers(t *testing.T) {
 	t.Parallel()
 	none := compose(t, nil)
-	wantEnv(t, none, "CORE_DEMO=false", "CORE_DRAIN_WAIT=4s", "CORE_TRUSTED_PROXIES=172.30.213.0/24",
-		"EDGE_TRUSTED_PROXIES=172.30.213.0/24", "EDGE_RENDER_WORKERS=2")
+	wantEnv(t, none, "CORE_DEMO=false", "CORE_DRAIN_WAIT=4s", "CORE_TRUSTED_PROXIES=10.213.30.0/24",
+		"EDGE_TRUSTED_PROXIES=10.213.30.0/24", "EDGE_RENDER_WORKERS=2")
 
 	shell := compose(t, map[string]string{".env": "EDGE_RENDER_WORKERS=3\nVENEER_SUBNET=10.1.0.0/24\n"},
 		"CORE_DEMO=1", "CORE_DRAIN_WAIT=5s", "VENEER_TRUSTED_PROXIES=192.0.2.7/32")

@@ -20,7 +20,7 @@ func TestEnvFile(t *testing.T) {
 		"CORE_PUBLIC_URL":       "http://127.0.0.1:8081",
 		"CORE_OBJECTS_URL":      "s3://veneer",
 		"CORE_OBJECTS_ENDPOINT": "http://minio:9000",
-		"CORE_TRUSTED_PROXIES":  "172.30.213.0/24",
+		"CORE_TRUSTED_PROXIES":  "10.213.30.0/24",
 		"CORE_DRAIN_WAIT":       "4s",
 		"CORE_MAX_CONNECTIONS":  "4096",
 	}, map[string]string{

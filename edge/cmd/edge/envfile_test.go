@@ -20,7 +20,7 @@ func TestEnvFile(t *testing.T) {
 	configtest.EnvFile[settings](t, "../../../deploy/compose/edge.env.example", prefix, map[string]string{
 		"EDGE_OBJECTS_URL":      "s3://veneer",
 		"EDGE_OBJECTS_ENDPOINT": "http://minio:9000",
-		"EDGE_TRUSTED_PROXIES":  "172.30.213.0/24",
+		"EDGE_TRUSTED_PROXIES":  "10.213.30.0/24",
 		"EDGE_MAX_CONNECTIONS":  "4096",
 		"EDGE_RENDER_WORKERS":   "2",
 		"EDGE_DRAIN_WAIT":       "4s",
