@@ -36,8 +36,11 @@ type CompatRoute struct {
 	IsFrontLeft bool
 	// IsCapeless says that the figure wears nothing.
 	IsCapeless bool
-	// WithHat and Turned are the routes of paths with the words hat, and left or right; nil if they are the same.
-	WithHat, Turned *CompatRoute
+	// Factor is how many pixels of the height a unit of a size is; 0 is 1.
+	Factor float64
+	// WithHat, Turned and WithSizeFirst are the routes of paths with the words hat, and left or right, and with the
+	// size before the subject; nil if they are the same.
+	WithHat, Turned, WithSizeFirst *CompatRoute
 	// IsPosed says that a pose precedes the subject and a part of the figure follows it: PosedRoute has the routes.
 	IsPosed bool
 	// IsTexture says that the subject is a texture.
@@ -246,7 +249,10 @@ var CompatRoutes = func() (all []*CompatRoute) {
 	picture(body, of(vzge, nmsr), "/full/")
 
 	front := CompatRoute{Mode: render.Front, DefaultSize: 2 * compatSide, Measure: Width}
-	picture(front, of(mcHeads, mcheads, lapitar), "/player/")
+	// Visage leads from a size at its player to the figure of 1.625 times the height.
+	player := front
+	player.WithSizeFirst = &CompatRoute{Mode: render.Body, Measure: Height, Factor: 1.625}
+	picture(player, of(mcHeads, mcheads, lapitar), "/player/")
 	picture(front, of(minotar, crafthead), "/armor/body/", "/armour/body/")
 	side := front
 	for side.Scale = mineatarSide; side.Mode <= render.Right; side.Mode++ {

@@ -104,6 +104,8 @@ func parseCompat(path string) (target, bool) {
 		p.route = p.route.WithHat
 	case (p.left || p.right) && p.route.Turned != nil:
 		p.route = p.route.Turned
+	case p.isSizeFirst && p.route.WithSizeFirst != nil:
+		p.route = p.route.WithSizeFirst
 	}
 	if !isNamed {
 		if isSubjectWord(t.value) {
@@ -436,17 +438,7 @@ func parseCompatRequest(t target, query string, scratch []byte) (edge.Request, e
 		req.Wear = render.WearCape
 	}
 	req.Pose = t.compat.pose
-	omit := params.omit
-	if t.compat.noHat {
-		omit |= render.OmitHat
-	}
-	if req.Mode == render.Flat && omit&render.OmitLayers != 0 { // a face has no other layer
-		omit |= render.OmitHat
-	}
-	if params.noOverlay || route.IsBare && !params.overlay && !t.compat.overlay {
-		omit |= render.OmitHat | render.OmitLayers
-	}
-	req.Omit = omit & req.Mode.Omissible()
+	req.Omit = params.omissions(req.Mode, &t.compat) & req.Mode.Omissible()
 	if req.Mode.HasAttitudes() {
 		req.Attitude = params.attitude(req.Mode, &t.compat)
 	}
@@ -604,7 +596,7 @@ func (p *compatParameters) sizeOf(path *compatPath) int {
 	case size > 0 && route.Measure == edge.Width:
 		return route.Aspect.HeightOf(size)
 	case size > 0:
-		return size
+		return int(float64(size) * cmp.Or(route.Factor, 1))
 	case p.hasBoth(path):
 		return p.height
 	case p.width > 0 && route.Measure != edge.Side:
@@ -629,6 +621,18 @@ func (p *compatParameters) widthOf(path *compatPath, height int) int {
 // hasBoth reports whether a figure has the width and the height of the parameters.
 func (p *compatParameters) hasBoth(path *compatPath) bool {
 	return path.route.Measure != edge.Side && p.width > 0 && p.height > 0 && cmp.Or(path.size, p.size) == 0
+}
+
+// omissions returns what a picture in a mode leaves out.
+func (p *compatParameters) omissions(mode render.Mode, path *compatPath) render.Omissions {
+	omit := p.omit
+	if path.noHat || mode == render.Flat && omit&render.OmitLayers != 0 { // a face has no other layer
+		omit |= render.OmitHat
+	}
+	if p.noOverlay || path.route.IsBare && !p.overlay && !path.overlay {
+		omit |= render.OmitHat | render.OmitLayers
+	}
+	return omit
 }
 
 // attitude returns the attitude of a head or a figure: left and right are where its front is.
@@ -681,11 +685,17 @@ func turnOf(own int, yaw float64, isHead, isAdded bool) int {
 	return eighths(yaw)
 }
 
-// setOnce sets a number to a positive integer, unless it is set.
+// setOnce sets a number to a size, unless it is set. Other services read the digits that a value begins with, as of
+// 64.png.
 func setOnce(number *int, value string) {
-	if *number == 0 {
-		*number, _ = parseSize(value)
+	if *number != 0 {
+		return
 	}
+	size, ok := parseSize(value)
+	if digits := leadingDigits(value); !ok && digits > 0 {
+		size = max(1, positiveInteger(value[:digits]))
+	}
+	*number = size
 }
 
 // positiveInteger returns an integer, or 0 if a text is none or not positive. It is small enough to
