@@ -267,15 +267,18 @@ func (p *compatPath) cutWords(path string) (values [2]string, count int, ok bool
 }
 
 // setValues sets the value and the size, which a file ignores, from the segments of a path that are no words. It reports
-// false for two that are no size. What programs leave around a subject is cut off: blanks, the braces of a UUID, and a
-// suffix before the size.
+// false for two that are no size. Of a size with letters the digits at its beginning count, as at crafthead. What
+// programs leave around a subject is cut off: blanks, the braces of a UUID, and a suffix before the size.
 func (t *target) setValues(values []string, isNamed bool) bool {
 	t.value = values[0]
 	if len(values) == 2 {
 		size, ok := parseSize(values[1])
-		ok = ok || isNoSize(values[1])
+		isSecond := ok || isNoSize(values[1])
+		if digits := leadingDigits(values[1]); !ok {
+			size, ok = positiveInteger(values[1][:digits]), isSecond || digits > 0 || modelNamed(values[1]) != 0
+		}
 		prefersFirst := t.compat.route.IsSizeFirst && !isNamed || t.compat.route.IsTexture && t.suffix != "" // Blessing Skin 3 has a suffix, 4 has none
-		if first, isFirst := parseSize(values[0]); isFirst && isDigits(values[0]) && (!ok || prefersFirst) {
+		if first, isFirst := parseSize(values[0]); isFirst && isDigits(values[0]) && (!isSecond || prefersFirst) {
 			t.value, size, ok, t.compat.isSizeFirst = values[1], first, true, true
 		}
 		if !ok {
@@ -535,13 +538,17 @@ func (p *compatParameters) leaveOut(list string) {
 	}
 }
 
-func (p *compatParameters) setModel(name string) {
+func (p *compatParameters) setModel(name string) { p.model = cmp.Or(p.model, modelNamed(name)) }
+
+// modelNamed returns the model of a name, 0 for any other word.
+func modelNamed(name string) skin.Type {
 	switch {
-	case p.model != 0:
 	case edge.EqualASCIIFold(name, "slim"), edge.EqualASCIIFold(name, "alex"):
-		p.model = skin.Slim
+		return skin.Slim
 	case edge.EqualASCIIFold(name, "default"), edge.EqualASCIIFold(name, "classic"), edge.EqualASCIIFold(name, "wide"), edge.EqualASCIIFold(name, "steve"):
-		p.model = skin.Classic
+		return skin.Classic
+	default:
+		return 0
 	}
 }
 
