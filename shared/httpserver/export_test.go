@@ -1,6 +1,12 @@
 package httpserver
 
-import "net"
+import (
+	"net"
+	"time"
+)
+
+// SetWatchdog sets the interval of the watchdog's requests.
+func (ls *Listeners) SetWatchdog(interval time.Duration) { ls.watchdog = interval }
 
 // Accept returns the socket of the next connection of a listener.
 func Accept(listener net.Listener) (net.Conn, error) {

@@ -4,6 +4,7 @@
 package httpserver
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"fmt"
@@ -42,6 +43,7 @@ func (l Listener) Wrap(ln net.Listener) net.Listener { return l.wrap(ln) }
 type Listeners struct {
 	listeners []Listener
 	sockets   []net.Listener
+	watchdog  time.Duration // the interval of its requests
 }
 
 // Open opens the sockets of all listeners, or none, and calls CheckDependencies. Connections
@@ -61,7 +63,7 @@ func Open(ctx context.Context, log *slog.Logger, needs []Check, listeners ...Lis
 }
 
 func open(listeners []Listener) (*Listeners, error) {
-	ls := &Listeners{listeners: listeners}
+	ls := &Listeners{listeners: listeners, watchdog: watchdogInterval}
 	for _, l := range listeners {
 		// Not ListenConfig with a context: its end must not stop the accept loop.
 		ln, err := net.Listen("tcp", string(l.Address))
@@ -85,28 +87,45 @@ func (ls *Listeners) Close() {
 // connection: it has Connection: close, so that clients do not send the next request on a
 // connection that is about to close. After drain.Wait the listeners close, and requests in
 // flight get drain.Timeout to finish. stopping, unless nil, is called when the listeners
-// close, and must end streaming responses.
+// close, and must end streaming responses. Run ends with an error when a server fails, and when the
+// operators' listener answers no more.
 func (ls *Listeners) Run(ctx context.Context, log *slog.Logger, health *Health, drain Drain, stopping func()) error {
 	listeners := ls.listeners
 	var servers errgroup.Group
-	failed := make(chan struct{}, len(listeners))
+	failed := make(chan error, 2*len(listeners))
+	watching, stopWatching := context.WithCancel(ctx)
+	defer stopWatching()
 	wrapped := make([]*deadlineListener, len(listeners))
 	for i, l := range listeners {
 		wrapped[i] = l.wrap(ls.sockets[i])
 		log.InfoContext(ctx, "listening", "listener", l.Name, "address", wrapped[i].Addr().String(), "tls", l.TLS != nil)
 		servers.Go(func() error {
-			if err := l.Server.Serve(wrapped[i]); err != nil {
-				failed <- struct{}{}
-				return fmt.Errorf("serve the %s listener: %w", l.Name, err)
+			err := l.Server.Serve(wrapped[i])
+			if err != nil {
+				err = fmt.Errorf("serve the %s listener: %w", l.Name, err)
+				failed <- err
 			}
-			return nil
+			return err
+		})
+		if l.Name != operatorsListener {
+			continue
+		}
+		servers.Go(func() error {
+			err := watch(watching, ls.sockets[i].Addr().String(), ls.watchdog)
+			if err != nil {
+				failed <- err
+			}
+			return err
 		})
 	}
 
+	var failure error
 	select {
 	case <-ctx.Done():
-	case <-failed:
+	case failure = <-failed:
+		log.ErrorContext(ctx, "a listener failed", "error", failure)
 	}
+	stopWatching()
 	start := time.Now()
 	log.InfoContext(ctx, "draining", "wait", drain.Wait.String())
 	health.drain()
@@ -138,5 +157,5 @@ func (ls *Listeners) Run(ctx context.Context, log *slog.Logger, health *Health, 
 		err = servers.Wait()
 	}
 	log.InfoContext(ctx, "stopped", "after", time.Since(start).Round(time.Millisecond).String())
-	return err
+	return cmp.Or(failure, err)
 }

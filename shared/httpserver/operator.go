@@ -114,7 +114,7 @@ func OperatorServer(opts Options, health *Health, registry prometheus.Gatherer, 
 	build := version.Current()
 	buildInfo.WithLabelValues(build.Version, build.Go, build.Revision).Set(1)
 	gatherers := prometheus.Gatherers{prometheus.DefaultGatherer, registry}
-	opts.Listener, opts.Tracer, opts.DefaultHeaders = "operators", nil, SetSecurityHeaders // operators' own requests are not traced
+	opts.Listener, opts.Tracer, opts.DefaultHeaders = operatorsListener, nil, SetSecurityHeaders // operators' own requests are not traced
 	live, ready, metricsRoute, profiles := opts.Route("GET /livez"), opts.Route("GET /readyz"), opts.Route("GET /metrics"), opts.Route("GET /debug/pprof")
 	server := opts.NewServer(opts.Handle(func(ctx context.Context, rc *fasthttp.RequestCtx) error {
 		SetSecurityHeaders(rc)
