@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/system/site"
 	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
+	"github.com/veneer-skins/veneer/shared/config/configtest"
 	"github.com/veneer-skins/veneer/shared/testenv"
 	"github.com/veneer-skins/veneer/shared/tlsreload/tlsreloadtest"
 )
@@ -25,10 +27,11 @@ type rule struct {
 	Labels, Annotations map[string]string
 }
 
-func alerts(t *testing.T) (all []rule) {
+// alerts returns the alerts of a file.
+func alerts(t *testing.T, path string) (all []rule) {
 	t.Helper()
 	var file struct{ Groups []struct{ Rules []rule } }
-	testenv.Do(t, yaml.Unmarshal([]byte(read(t, monitoring+"rules.yml")), &file))
+	testenv.Do(t, yaml.Unmarshal([]byte(read(t, path)), &file))
 	for _, group := range file.Groups {
 		all = append(all, group.Rules...)
 	}
@@ -70,7 +73,7 @@ func dashboards(t *testing.T) map[string][]panel {
 func TestAlertsAreActionable(t *testing.T) {
 	t.Parallel()
 	tests := read(t, monitoring+"rules_test.yml")
-	for _, rule := range alerts(t) {
+	for _, rule := range alerts(t, monitoring+"rules.yml") {
 		if severity := rule.Labels["severity"]; severity != "critical" && severity != "warning" {
 			t.Errorf("%s has the severity %q", rule.Alert, severity)
 		}
@@ -79,6 +82,27 @@ func TestAlertsAreActionable(t *testing.T) {
 		}
 		testenv.Check(t, strings.Contains(tests, `'{alertname="`+rule.Alert+`"}'`), "%s fires in no test", rule.Alert)
 	}
+}
+
+var labels = regexp.MustCompile(`\{\{ \$labels\.(\w+) \}\}`)
+
+// The page on troubles has a line for each alert, to which its runbook_url leads.
+func TestAlertsHaveARunbook(t *testing.T) {
+	t.Parallel()
+	const page = "docs/operations/troubleshooting.md"
+	var lines strings.Builder
+	lines.WriteString("| alert | severity | what it means, and what to do |\n|---|---|---|\n")
+	for _, path := range []string{monitoring + "rules.yml", "deploy/machines/rules.yml"} {
+		for _, r := range alerts(t, path) {
+			anchor := strings.ToLower(r.Alert)
+			testenv.Equal(t, r.Annotations["runbook_url"], page+"#"+anchor, "runbook_url of %s", r.Alert)
+			description := labels.ReplaceAllStringFunc(strings.TrimSpace(r.Annotations["description"]), func(label string) string {
+				return strings.ToUpper(labels.FindStringSubmatch(label)[1])
+			})
+			fmt.Fprintf(&lines, "| <a id=%q></a>%s | %s | %s |\n", anchor, r.Alert, r.Labels["severity"], description)
+		}
+	}
+	configtest.Section(t, filepath.Join(top, page), "alerts", lines.String())
 }
 
 // A dashboard shows figures in their units, from the data source and instances chosen.
@@ -175,7 +199,7 @@ func TestMonitoredMetricsAreEmitted(t *testing.T) {
 			}
 		}
 	}
-	for _, rule := range alerts(t) {
+	for _, rule := range alerts(t, monitoring+"rules.yml") {
 		check(rule.Alert, rule.Expr)
 	}
 	for file, panels := range dashboards(t) {
