@@ -78,6 +78,16 @@ func TestLinks(t *testing.T) {
 	}
 }
 
+// The index of the documents has all of them.
+func TestIndexOfDocuments(t *testing.T) {
+	t.Parallel()
+	index := read(t, "docs/README.md")
+	for _, page := range pages(t) {
+		path, isBelow := strings.CutPrefix(page, "docs/")
+		testenv.Check(t, !isBelow || path == "README.md" || strings.Contains(index, "("+path+")"), "docs/README.md has no link to %s", page)
+	}
+}
+
 // anchors returns the anchors of a page's headings, as GitHub makes them.
 func anchors(content string) (anchors []string) {
 	for _, match := range heading.FindAllStringSubmatch(codeBlock.ReplaceAllString(content, ""), -1) {
