@@ -89,18 +89,15 @@ func (d *Directory) Newest() (began time.Time) {
 // Report counts what a backup has.
 type Report struct {
 	Name    string
+	IsMade  bool  // there is a new backup, whatever the error
 	Files   int   // texture files of the dump
 	Bytes   int64 // of these
 	Copied  int   // files that no backup had before
 	Dropped int   // files that no kept backup has
 }
 
-// ErrLost says that the site had lost texture files, so that a backup has all the rest.
-var ErrLost = errors.New("the site had lost texture files")
-
 // Create makes a backup of a database and a texture store, verifies it, and removes all but the newest
-// whole backups to keep; 0 keeps all. An error but ErrLost says that there is no new backup; then it
-// removes none.
+// whole backups to keep; 0 keeps all. Without a new backup it removes none.
 func (d *Directory) Create(ctx context.Context, database string, db *postgres.DB, files blobcopy.Source, keep int) (Report, error) {
 	began := time.Now()
 	r := Report{Name: began.UTC().Format(stampFormat)}
@@ -141,14 +138,13 @@ func (d *Directory) Create(ctx context.Context, database string, db *postgres.DB
 	if err != nil {
 		return r, errors.Join(err, d.removeUnfinished(context.WithoutCancel(ctx)))
 	}
-	r.Files, r.Bytes = len(l.Files)-l.lost(), l.bytes()
+	r.IsMade, r.Files, r.Bytes = true, len(l.Files)-l.lost(), l.bytes()
 	if l.lost() == 0 {
 		err = db.SetBackup(ctx, began)
 	}
-	if err == nil {
-		r.Dropped, err = d.drop(ctx, keep)
-	}
-	return r, cmp.Or(err, l.lostError(r.Name))
+	var dropErr error
+	r.Dropped, dropErr = d.drop(ctx, keep)
+	return r, cmp.Or(err, dropErr, l.lostError(r.Name))
 }
 
 // makeDump dumps a snapshot to a new file, durably.

@@ -45,7 +45,7 @@ func (l *list) lost() (count int) {
 // lostError returns an error if the site had lost files.
 func (l *list) lostError(name string) error {
 	if lost := l.lost(); lost > 0 {
-		return fmt.Errorf("the backup %s lacks %d of %d texture files: %w, and core sweep -dry-run names them there; all else is whole", name, lost, len(l.Files), ErrLost)
+		return fmt.Errorf("the backup %s lacks %d of %d texture files: the site had lost them, and core sweep -dry-run names them there; all else is whole", name, lost, len(l.Files))
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -100,7 +99,7 @@ func (j *backupJob) run(ctx context.Context) (isMade bool, err error) {
 	began := time.Now()
 	report, err := j.directory.Create(ctx, cmp.Or(j.cfg.ListenURL, j.cfg.URL), db, j.files, j.keep)
 	if err != nil {
-		return errors.Is(err, backup.ErrLost), config.In(prefix, err)
+		return report.IsMade, config.In(prefix, err)
 	}
 	printBackupReport(j.out, report)
 	fmt.Fprintf(j.out, "%d files were new, %d dropped; %s\n", report.Copied, report.Dropped, time.Since(began).Round(time.Millisecond))
