@@ -273,9 +273,10 @@ func (t *target) setValues(values []string, isNamed bool) bool {
 	t.value = values[0]
 	if len(values) == 2 {
 		size, ok := parseSize(values[1])
-		isSecond := ok || isNoSize(values[1])
+		isSecond := ok
 		if digits := leadingDigits(values[1]); !ok {
-			size, ok = positiveInteger(values[1][:digits]), isSecond || digits > 0 || modelNamed(values[1]) != 0
+			isModel := modelNamed(values[1]) != 0 && t.compat.route.Prefix != "" // else it may be a name, as in /AVATAR/player/Steve
+			size, ok = positiveInteger(values[1][:digits]), isNoSize(values[1]) || digits > 0 || isModel
 		}
 		prefersFirst := t.compat.route.IsSizeFirst && !isNamed || t.compat.route.IsTexture && t.suffix != "" // Blessing Skin 3 has a suffix, 4 has none
 		if first, isFirst := parseSize(values[0]); isFirst && isDigits(values[0]) && (!isSecond || prefersFirst) {
