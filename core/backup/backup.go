@@ -191,23 +191,17 @@ func (d *Directory) prepare(ctx context.Context, l *list) error {
 	return d.removeUnfinished(ctx)
 }
 
-// removeUnfinished removes what no list belongs to.
+// removeUnfinished removes the unfinished files of interrupted backups.
 func (d *Directory) removeUnfinished(ctx context.Context) error {
 	files, err := os.ReadDir(d.root)
 	if err != nil {
 		return err
 	}
 	for _, file := range files {
-		name := strings.TrimSuffix(file.Name(), unfinishedSuffix)
-		stamp := strings.TrimSuffix(strings.TrimSuffix(name, dumpSuffix), listSuffix)
-		if _, err := time.Parse(stampFormat, stamp); err != nil || stamp == name {
-			continue // not of a backup
-		}
-		if _, err := os.Stat(d.path(stamp, listSuffix)); err == nil && name == file.Name() {
-			continue
-		}
-		if err := os.Remove(filepath.Join(d.root, file.Name())); err != nil {
-			return err
+		if strings.HasSuffix(file.Name(), unfinishedSuffix) {
+			if err := os.Remove(filepath.Join(d.root, file.Name())); err != nil {
+				return err
+			}
 		}
 	}
 	_, _, err = d.files.CleanTemp(ctx, true)

@@ -85,7 +85,7 @@ func TestBackupVerify(t *testing.T) {
 	cfg := s.conn.Config()
 	keywords := fmt.Sprintf("host=%s port=%d user=%s password=%s dbname=%s", cfg.Host, cfg.Port, cfg.User, cmp.Or(cfg.Password, "hunter2"), cfg.Database)
 	fails(t, "must be a URL", withSetting(s.environ, "CORE_LISTEN_DATABASE_URL", keywords), "", "backup", s.backups)
-	testenv.Do(t, os.WriteFile(filepath.Join(s.backups, "2026-11-30T02-00-00.000Z.dump"), nil, 0o600)) // of a backup that was interrupted
+	testenv.Do(t, os.WriteFile(filepath.Join(s.backups, "2026-11-30T02-00-00.000Z.dump.unfinished"), nil, 0o600)) // of a backup that was interrupted
 
 	name := s.backUp(t)
 	for _, path := range testenv.Must(filepath.Glob(filepath.Join(s.backups, "*.*")))(t) {
