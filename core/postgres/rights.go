@@ -97,9 +97,11 @@ func grantRights(ctx context.Context, tx pgx.Tx, role string) (grants []string, 
 	return grants, err
 }
 
-// selectOwnerRights selects the role and whether it may change the schema or entries of the audit log.
+// hasOwnerRights is whether the role may change the schema or entries of the audit log, in a query of its row in pg_class.
+const hasOwnerRights = `has_schema_privilege(relnamespace, 'CREATE') OR has_table_privilege(oid, 'UPDATE, DELETE, TRUNCATE, TRIGGER')`
+
 const selectOwnerRights = `
-	SELECT current_user, has_schema_privilege(relnamespace, 'CREATE') OR has_table_privilege(oid, 'UPDATE, DELETE, TRUNCATE, TRIGGER')
+	SELECT current_user, ` + hasOwnerRights + `
 	FROM pg_class WHERE oid = to_regclass('audit_log')`
 
 // rightsPause is the time between two attempts to read rights.

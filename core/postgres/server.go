@@ -20,8 +20,7 @@ type Server struct {
 const selectServer = `
 	SELECT split_part(current_setting('server_version'), ' ', 1), current_setting('server_version_num')::int, pg_encoding_to_char(encoding), pg_is_in_recovery(),
 		EXISTS (SELECT FROM pg_extension WHERE extname = 'pg_trgm'), coalesce((
-			SELECT has_schema_privilege(relnamespace, 'CREATE') OR has_table_privilege(oid, 'UPDATE, DELETE, TRUNCATE, TRIGGER')
-			FROM pg_class WHERE oid = to_regclass('audit_log')
+			SELECT ` + hasOwnerRights + ` FROM pg_class WHERE oid = to_regclass('audit_log')
 		), false), EXISTS (
 			SELECT FROM pg_class t JOIN pg_class log ON log.oid = to_regclass('audit_log') AND t.relnamespace = log.relnamespace AND t.relowner = log.relowner
 			WHERE t.relkind = 'r' AND t.relname <> '` + versionTable + `'
