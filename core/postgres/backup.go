@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/skin"
@@ -135,10 +136,11 @@ func (db *DB) IsEmpty(ctx context.Context) (bool, error) {
 // environment: the password, which other users must not see in the list of processes, and parameters
 // of the session, which the client does not take in a URL.
 func ClientAddress(database string) (address string, environ []string, err error) {
-	parsed, err := pgx.ParseConfig(database)
+	pool, err := pgxpool.ParseConfig(database)
 	if err != nil {
 		return "", nil, errors.New("the database's URL cannot be parsed") // its error has the password
 	}
+	parsed := pool.ConnConfig
 	location, err := url.Parse(database)
 	if err != nil || !strings.HasPrefix(location.Scheme, "postgres") {
 		return "", nil, errors.New("the database's address must be a URL as in postgres://user:password@host:port/database: the password in another form would be in the list of processes")
