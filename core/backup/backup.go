@@ -96,8 +96,8 @@ type Report struct {
 	Dropped int   // files that no kept backup has
 }
 
-// Create makes a backup of a database and a texture store, verifies it, and removes all but the newest
-// whole backups to keep; 0 keeps all. Without a new backup it removes none.
+// Create makes a backup of a database and a texture store, of which it reads every byte again, and removes
+// all but the newest whole backups to keep; 0 keeps all. Without a new backup it removes none.
 func (d *Directory) Create(ctx context.Context, database string, db *postgres.DB, files blobcopy.Source, keep int) (Report, error) {
 	began := time.Now()
 	r := Report{Name: began.UTC().Format(stampFormat)}
@@ -128,7 +128,6 @@ func (d *Directory) Create(ctx context.Context, database string, db *postgres.DB
 	if err == nil {
 		err = inOrder(
 			func() error { return l.describeDump(dump + unfinishedSuffix) },
-			func() error { return l.check(ctx, d.files, dump+unfinishedSuffix) },
 			func() error { return l.write(listPath + unfinishedSuffix) },
 			func() error { return os.Rename(dump+unfinishedSuffix, dump) },
 			func() error { return os.Rename(listPath+unfinishedSuffix, listPath) }, // with it the backup counts

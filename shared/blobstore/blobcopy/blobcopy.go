@@ -43,8 +43,9 @@ type Target interface {
 }
 
 // Copy copies the files with hashes that the target does not have. It returns their entries in the
-// order of the hashes, and how many were copied. A file that neither store has whole is lost, which
-// is no error. A store that cannot be read or written ends the copy.
+// order of the hashes, and how many were copied. Each was read whole from the target, the copied ones
+// after they were written. A file that neither store has whole is lost, which is no error. A store
+// that cannot be read or written ends the copy.
 func Copy(ctx context.Context, from Source, to Target, hashes []skin.Hash) (entries []Entry, copied int, err error) {
 	entries = make([]Entry, len(hashes))
 	isCopied := make([]bool, len(hashes))
@@ -52,14 +53,18 @@ func Copy(ctx context.Context, from Source, to Target, hashes []skin.Hash) (entr
 		hash := hashes[i]
 		file, err := to.Get(ctx, hash)
 		if isDamage(err) {
-			if file, err = from.Get(ctx, hash); err == nil {
+			if file, err = from.Get(ctx, hash); isDamage(err) {
+				entries[i] = Entry{Hash: hash, IsLost: true}
+				return nil
+			}
+			if err == nil {
 				isCopied[i], err = true, to.Put(ctx, hash, file)
 			}
+			if err == nil {
+				file, err = to.Get(ctx, hash)
+			}
 		}
-		entries[i] = Entry{Hash: hash, Size: int64(len(file)), IsLost: isDamage(err)}
-		if entries[i].IsLost {
-			return nil
-		}
+		entries[i] = Entry{Hash: hash, Size: int64(len(file))}
 		return err
 	})
 	for _, is := range isCopied {
