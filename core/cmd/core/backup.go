@@ -68,21 +68,33 @@ type backupJob struct {
 
 // repeat makes a backup at each interval until ctx ends. After a start it takes the last one into account.
 func (j *backupJob) repeat(ctx context.Context, every time.Duration) {
-	for pause := min(every, time.Until(j.directory.Newest().Add(every))); ; {
+	for pause := firstPause(time.Now(), j.directory.Newest(), every); ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-time.After(pause):
 		}
 		isMade, err := j.run(ctx)
-		pause = every
-		if !isMade { // else a new one would replace an older one
-			pause = min(every, backupRetry)
-		}
+		pause = nextPause(isMade, every)
 		if err != nil && ctx.Err() == nil {
 			fmt.Fprintf(j.out, "failed: %v\n", err)
 		}
 	}
+}
+
+// firstPause returns the time until a backup after a start, 0 or less for at once. A newest one of the future counts as of
+// now.
+func firstPause(now, newest time.Time, every time.Duration) time.Duration {
+	return min(every, newest.Add(every).Sub(now))
+}
+
+// nextPause returns the time until the next backup. One that was made is not made again soon, whatever the sweep says: it
+// would replace an older one.
+func nextPause(isMade bool, every time.Duration) time.Duration {
+	if isMade {
+		return every
+	}
+	return min(every, backupRetry)
 }
 
 // run makes a backup, and reports whether there is one: an error may be about files that the site had lost, or

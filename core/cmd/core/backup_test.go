@@ -247,33 +247,46 @@ func TestRestore(t *testing.T) {
 	succeed(t, other.environ, "", "backup", s.backups)
 }
 
-// Scheduled backups go on whatever a sweep says, and a new one comes only after the interval.
+// A backup counts although the sweep after it fails, so the next one comes after the interval. Scheduled ones go on.
 func TestScheduledBackups(t *testing.T) {
 	t.Parallel()
 	s := newBackedUp(t, artwork.Explorer())
 	s.backUp(t)
 	testenv.Do(t, os.Remove(s.fileOf(t, s.store, 1))) // the backup has it
-	for _, c := range []struct {
-		every string
-		want  int
-	}{{"1h", 1}, {"1ns", 2}} {
-		ctx, cancel := context.WithCancel(t.Context())
-		lines, out := io.Pipe()
-		ended := make(chan error, 1)
-		go func() {
-			ended <- program().Run(ctx, cli.Invocation{Args: []string{"backup", "-every", c.every, "-sweep", "2h", s.backups}, Environ: s.environ, Stdin: strings.NewReader(""), Stdout: out})
-			_ = out.Close()
-		}()
-		if c.want == 2 {
-			for scanner := bufio.NewScanner(lines); scanner.Scan() && !strings.HasPrefix(scanner.Text(), "failed: textures without a file: 1"); {
-			}
-		}
-		cancel()
-		go func() { _, _ = io.Copy(io.Discard, lines) }()
-		testenv.Do(t, <-ended)
-		dumps := testenv.Must(filepath.Glob(filepath.Join(s.backups, "*.dump")))(t)
-		testenv.Check(t, len(dumps) >= c.want && (c.want > 1 || len(dumps) == 1), "%d dumps with -every %s", len(dumps), c.every)
+	_, err := invoke(t, s.environ, "", "backup", "-sweep", "2h", s.backups)
+	testenv.ErrorHas(t, err, "textures without a file: 1", "core backup")
+	dumps := func() int { return len(testenv.Must(filepath.Glob(filepath.Join(s.backups, "*.dump")))(t)) }
+	testenv.Equal(t, dumps(), 2, "backups")
+	now := time.Now()
+	for _, c := range []struct{ got, want time.Duration }{
+		{nextPause(true, time.Hour), time.Hour},
+		{nextPause(false, time.Hour), backupRetry},
+		{nextPause(false, time.Minute), time.Minute},
+		{firstPause(now, now.Add(-20*time.Minute), time.Hour), 40 * time.Minute},
+		{firstPause(now, now.Add(24*time.Hour), time.Hour), time.Hour},
+	} {
+		testenv.Equal(t, c.got, c.want, "the pause before a backup")
 	}
+	testenv.Check(t, firstPause(now, time.Time{}, time.Hour) <= 0, "the first backup is not made at once")
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	lines, out := io.Pipe()
+	ended := make(chan error, 1)
+	go func() {
+		ended <- program().Run(ctx, cli.Invocation{Args: []string{"backup", "-every", "1ns", "-sweep", "2h", s.backups}, Environ: s.environ, Stdin: strings.NewReader(""), Stdout: out})
+		_ = out.Close()
+	}()
+	failed := 0
+	for scanner := bufio.NewScanner(lines); failed < 2 && scanner.Scan(); {
+		if strings.HasPrefix(scanner.Text(), "failed: textures without a file: 1") {
+			failed++
+		}
+	}
+	cancel()
+	go func() { _, _ = io.Copy(io.Discard, lines) }()
+	testenv.Do(t, <-ended)
+	testenv.Check(t, dumps() >= 4, "%d backups; want 4 or more", dumps())
 }
 
 // Backups and sweeps exclude each other, and so do backups into one directory.

@@ -359,6 +359,9 @@ func TestPasswordAtTerminal(t *testing.T) {
 		} else {
 			testenv.ErrorHas(t, err, c.want, "core user add")
 		}
+		testenv.Do(t, terminal.Close())
+		shown, _ := io.ReadAll(user) // its error says that the other end is closed
+		testenv.Equal(t, strings.ReplaceAll(string(shown), "\r", ""), "Password: \nThe same again: \n", "what the terminal shows")
 	}
 	isPassword(t, selected[string](t, conn, "SELECT password_hash FROM users"), "correct horse")
 }
