@@ -439,7 +439,9 @@ func parseCompatRequest(t target, query string, scratch []byte) (edge.Request, e
 	if req.Mode.ShowsWorn() && !params.noCape && !route.IsCapeless {
 		req.Wear = render.WearCape
 	}
-	req.Pose = t.compat.pose
+	if req.Mode.HasPoses() {
+		req.Pose = t.compat.pose
+	}
 	req.Omit = params.omissions(req.Mode, &t.compat) & req.Mode.Omissible()
 	if req.Mode.HasAttitudes() {
 		req.Attitude = params.attitude(req.Mode, &t.compat)

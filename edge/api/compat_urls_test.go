@@ -183,6 +183,7 @@ var compatURLs = []struct{ from, address, equals, size string }{
 	{"mineatar", "/body/right/{uuid}?scale=4&format=jpg", "/right/uuid/{uuid}.png?height=128", "64 × 128"},
 	{"mineatar", "/skin/{uuid}?download", "/skin/uuid/{uuid}?download", "128 × 128"},
 	// Poses and parts of Starlight, and words of DiscordSRV.
+	{"Starlight", "/render/cheering/{name}/face?borderHighlight=true&borderHighlightRadius=5", "/head/player/{name}.png?size=180&exact", "180 × 180"},
 	{"Starlight", "/render/walking/{name}/full", "/body/player/{name}.png?height=360&exact&pose=walk", "180 × 360"},
 	{"Starlight", "/render/default/{uuid}/bust", "/bust/uuid/{uuid}.png?size=180&exact", "180 × 180"},
 	{"Starlight", "/render/dungeons/{name}/face/", "/head/player/{name}.png?size=180&exact", "180 × 180"},
@@ -252,6 +253,7 @@ var compatURLs = []struct{ from, address, equals, size string }{
 	{"Lapitar", "/helm/64/Alex", "/face/player/Alex.png?size=64&default=avatar", "64 × 64"},
 	{"crafthead", "/helm/{name}/64abc", "/face/player/{name}.png?size=64", "64 × 64"},
 	{"mineskin.eu", "/headhelm/{name}/100.png", "/head/player/{name}.png?size=100&exact", "100 × 100"},
+	{"Starlight, before", "/skin-render/walking/.{unknown}/face", "/head/user/0.png?size=180&exact&default=avatar", "180 × 180"},
 	{"Starlight, before", "/skin-render/relaxing/{name}/full", "/body/player/{name}.png?height=360&exact&pose=sit", "180 × 360"},
 	{"crafthead, which has no scale", "/avatar/{uuid}?scale=6", "/face/uuid/{uuid}.png?size=180&exact", "180 × 180"},
 	{"crafthead, which has no scale", "/cube/{uuid}?scale=6", "/head/uuid/{uuid}.png?size=180&exact", "180 × 180"},
