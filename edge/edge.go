@@ -41,10 +41,12 @@ import (
 )
 
 // Config bounds the memory and the processor time of pictures.
-// Its settings are EDGE_CACHE_BYTES, EDGE_TEXTURE_CACHE_BYTES, EDGE_RENDER_WORKERS,
+// Its settings are EDGE_CACHE_BYTES, EDGE_CACHE_DIR, EDGE_CACHE_DIR_BYTES, EDGE_TEXTURE_CACHE_BYTES, EDGE_RENDER_WORKERS,
 // EDGE_RENDER_QUEUE_PER_WORKER, EDGE_RENDER_QUEUE_TIMEOUT.
 type Config struct {
 	CacheBytes           int64         `env:"CACHE_BYTES" envDefault:"268435456" min:"1048576" help:"memory for cached pictures, in bytes"`
+	CacheDir             string        `env:"CACHE_DIR" example:"/var/cache/veneer" help:"existing directory that keeps the hottest pictures of this edge across restarts; empty disables it"`
+	CacheDirBytes        int64         `env:"CACHE_DIR_BYTES" envDefault:"134217728" min:"1048576" help:"maximum bytes of pictures in that directory, twice as many while they are written; writing and reading take five seconds at most"`
 	TextureCacheBytes    int64         `env:"TEXTURE_CACHE_BYTES" envDefault:"8388608" min:"1048576" help:"memory for decoded textures, in bytes"`
 	RenderWorkers        int           `env:"RENDER_WORKERS" envDefault:"0" min:"0" max:"1024" help:"most pictures that are rendered at once; 0 means one less than there are cores, but at least one; each may take 58 MiB"`
 	RenderQueuePerWorker int           `env:"RENDER_QUEUE_PER_WORKER" envDefault:"64" min:"0" help:"most pictures that are fetched or wait to be rendered, for each worker; beyond that the newest one of the client network (IPv4 /24, IPv6 /56) with the most work waiting is answered with 503"`

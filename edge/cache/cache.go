@@ -4,12 +4,14 @@
 package cache
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"reflect"
 	"runtime/debug"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -317,9 +319,8 @@ func (c *Cache[V]) loadOrJoin(ctx context.Context, key []byte, waiter Waiter, mi
 func (c *Cache[V]) run(ctx context.Context, key string, l *load[V], minLoads uint32, loader func(ctx context.Context) (V, error)) {
 	value, err := callLoader(ctx, c.options.LoadTimeout, loader)
 	if err == nil {
-		cost := int64(reflect.TypeFor[Entry[V]]().Size()) + entryOverhead + int64(c.options.Size(value))
 		l.entry = newEntry(key, value)
-		l.entry.hash, l.entry.cost = maphash.String(c.seed, key), cost
+		l.entry.hash, l.entry.cost = maphash.String(c.seed, key), c.cost(value)
 		l.admitted = c.admit(l.entry, minLoads)
 	}
 	l.err = err
@@ -369,6 +370,50 @@ func (c *Cache[V]) admit(e *Entry[V], minLoads uint32) bool {
 	}
 	c.added++
 	return true
+}
+
+// Kept is a cached value with its key and how often it was used, to be cached again by another process.
+type Kept[V any] struct {
+	Key   []byte
+	Uses  uint8
+	Value V
+}
+
+// Hottest returns the values with the most uses for their bytes, the densest first, that take at most a number of bytes
+// together.
+func (c *Cache[V]) Hottest(bytes int64) (hottest []Kept[V]) {
+	c.policyMu.Lock()
+	entries := slices.Clone(c.policy.entries)
+	c.policyMu.Unlock()
+	slices.SortFunc(entries, func(a, b *policyEntry) int { return cmp.Compare(b.density(), a.density()) })
+	for _, entry := range entries {
+		if bytes -= entry.cost; bytes < 0 {
+			break
+		}
+		if e, ok := c.store.Get(entry.hash); ok {
+			hottest = append(hottest, Kept[V]{e.key[:e.keyLen], uint8(entry.freq.Load()), e.value})
+		}
+	}
+	return hottest
+}
+
+// Restore caches a value as if it had been used that often, and reports whether the policy admits it. The value is found
+// at once, unless more than a few thousand are restored before Wait.
+func (c *Cache[V]) Restore(kept Kept[V]) bool {
+	e := newEntry(string(kept.Key), kept.Value)
+	e.hash, e.cost = maphash.Bytes(c.seed, kept.Key), c.cost(kept.Value)
+	c.policyMu.Lock()
+	c.policy.bump(e.hash, kept.Uses)
+	c.policyMu.Unlock()
+	return c.admit(e, 1)
+}
+
+// Wait waits until the store has all values that were added.
+func (c *Cache[V]) Wait() { c.store.Wait() }
+
+// cost returns how many bytes an entry takes.
+func (c *Cache[V]) cost(value V) int64 {
+	return int64(reflect.TypeFor[Entry[V]]().Size()) + entryOverhead + int64(c.options.Size(value))
 }
 
 // recordResult caches a failure, or deletes an earlier one. The caller holds mu.

@@ -37,6 +37,7 @@ func TestEnvFile(t *testing.T) {
 		"EDGE_OBJECTS_SECRET_KEY": secret + "s3_reader_secret_key.",
 		"EDGE_OBJECTS_CA":         mounted,
 		"EDGE_API_UPSTREAM":       inCompose,
+		"EDGE_CACHE_DIR":          "the root file system is read-only, and all edges would share a directory.",
 		"EDGE_API_CA":             plain,
 	}, []string{"EDGE_CORE_URL=http://core:9090", "EDGE_CORE_SECRETS=a-secret-of-the-edges"})
 }

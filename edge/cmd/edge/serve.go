@@ -3,9 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -62,6 +65,9 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	renderer := render.New(reducer)
 	pictures := edge.NewPictures(cfg.Pictures, resolver, origin.NewFiles(files), renderer, artwork.Default())
 	defer pictures.Close()
+	if err := restore(ctx, pictures, cfg.Pictures, log); err != nil {
+		return config.In(prefix, err)
+	}
 
 	// Listeners.
 	publicTLS, err := tlsreload.Load(cfg.TLSCert, cfg.TLSKey, log)
@@ -103,7 +109,50 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 		func(ctx context.Context) { core.Follow(ctx, resolver) },
 	)
 	defer stop()
-	return listeners.Run(ctx, log, health, cfg.Drain, nil)
+	err = listeners.Run(ctx, log, health, cfg.Drain, nil)
+	keep(context.WithoutCancel(ctx), pictures, cfg.Pictures, log)
+	return err
+}
+
+// restore caches the pictures that keep kept. The error begins with the name of a setting: its directory cannot be written
+// to. A file that is not whole is only logged: what is in front of the damage is cached.
+func restore(ctx context.Context, pictures *edge.Pictures, cfg edge.Config, log *slog.Logger) error {
+	if cfg.CacheDir == "" {
+		return nil
+	}
+	if probe, err := os.CreateTemp(cfg.CacheDir, "probe.*"); err != nil {
+		return config.Finalf("CACHE_DIR", "%w", err)
+	} else if err := errors.Join(probe.Close(), os.Remove(probe.Name())); err != nil {
+		return config.Finalf("CACHE_DIR", "%w", err)
+	}
+	began := time.Now()
+	n, err := pictures.Restore(cfg.CacheDir)
+	if err != nil {
+		log.WarnContext(ctx, "kept pictures cannot be read", "error", err)
+	}
+	log.InfoContext(ctx, "kept pictures are cached", "pictures", n, "duration_ms", time.Since(began).Milliseconds())
+	return nil
+}
+
+// keep keeps the pictures that are requested most for the next start.
+func keep(ctx context.Context, pictures *edge.Pictures, cfg edge.Config, log *slog.Logger) {
+	if cfg.CacheDir == "" {
+		return
+	}
+	began, done := time.Now(), make(chan struct{})
+	go func() {
+		defer close(done)
+		if n, err := pictures.Keep(cfg.CacheDir, cfg.CacheDirBytes); err != nil {
+			log.ErrorContext(ctx, "pictures cannot be kept for the next start", "error", err)
+		} else {
+			log.InfoContext(ctx, "pictures are kept for the next start", "pictures", n, "duration_ms", time.Since(began).Milliseconds())
+		}
+	}()
+	select {
+	case <-done:
+	case <-time.After(2 * edge.KeepTimeout):
+		log.ErrorContext(ctx, "the directory of pictures does not answer; those of the last start stay")
+	}
 }
 
 // hasGOMAXPROCS reports whether the environment sets GOMAXPROCS to a number that the runtime takes.

@@ -54,6 +54,8 @@ var wrongSettings = map[string]configtest.InvalidValue{
 	"EDGE_API_CA":                       {Value: "/nowhere/ca.pem", Environ: []string{"EDGE_API_UPSTREAM=https://core.example.org"}},
 	"EDGE_FAST_PATH":                    {Value: "on"},
 	"EDGE_CACHE_BYTES":                  {Value: "256MiB"},
+	"EDGE_CACHE_DIR":                    {Value: "/nowhere"},
+	"EDGE_CACHE_DIR_BYTES":              {Value: "128MiB"},
 	"EDGE_TEXTURE_CACHE_BYTES":          {Value: "1000"},
 	"EDGE_RENDER_WORKERS":               {Value: "1025"},
 	"EDGE_RENDER_QUEUE_PER_WORKER":      {Value: "-1"},
