@@ -31,39 +31,22 @@ const top = "../../.."
 
 // page is a page of docs/operations with commands to run.
 type page struct {
-	blocks   []block
+	blocks   []stack.Block
 	settings map[string]string // they replace its first block
 	environ  []string          // further environment of the commands
 }
 
-// block is a fenced block of shell commands, with the words after "sh" as its labels.
-type block struct {
-	labels   []string
-	commands string
-}
-
-var (
-	fence   = regexp.MustCompile("(?ms)^```sh(.*?)\n(.*?)^```$")
-	exports = regexp.MustCompile(`(?m)^export (\w+)=`)
-)
-
-func blocksOf(t *testing.T, path string) (blocks []block) {
-	t.Helper()
-	for _, match := range fence.FindAllStringSubmatch(read(t, path), -1) {
-		blocks = append(blocks, block{strings.Fields(match[1]), match[2]})
-	}
-	return blocks
-}
+var exports = regexp.MustCompile(`(?m)^export (\w+)=`)
 
 // openPage reads a page. Its settings must be exactly those given.
 func openPage(t *testing.T, path string, settings map[string]string) *page {
 	t.Helper()
-	p := &page{settings: settings, blocks: blocksOf(t, path)}
-	if len(p.blocks) == 0 || !slices.Equal(p.blocks[0].labels, []string{"settings"}) {
+	p := &page{settings: settings, blocks: stack.Blocks(t, top, path)}
+	if len(p.blocks) == 0 || !slices.Equal(p.blocks[0].Labels, []string{"settings"}) {
 		t.Fatalf("%s does not begin with settings", path)
 	}
 	named := map[string]string{}
-	for _, export := range exports.FindAllStringSubmatch(p.blocks[0].commands, -1) {
+	for _, export := range exports.FindAllStringSubmatch(p.blocks[0].Commands, -1) {
 		named[export[1]] = settings[export[1]]
 	}
 	if diff := cmp.Diff(named, settings); diff != "" {
@@ -78,8 +61,8 @@ func (p *page) run(t *testing.T, wanted ...string) {
 	t.Helper()
 	var script strings.Builder
 	for _, b := range p.blocks {
-		if !slices.ContainsFunc(b.labels, func(word string) bool { return !slices.Contains(wanted, word) }) {
-			script.WriteString(b.commands)
+		if !slices.ContainsFunc(b.Labels, func(word string) bool { return !slices.Contains(wanted, word) }) {
+			script.WriteString(b.Commands)
 		}
 	}
 	if script.Len() == 0 {
@@ -97,16 +80,13 @@ func (p *page) run(t *testing.T, wanted ...string) {
 	}
 }
 
-// storeFixture is a texture store as the page handles it.
+// storeFixture is a texture store, and the roles of the database.
 type storeFixture struct {
-	backup, restore []string         // labels of its blocks
-	files           blobstore.Config // for core
-	environ         []string         // of the page's commands
-	programs        string           // directory with the programs they need
+	files blobstore.Config // for core
 	// prepare creates core's database in a new server and returns its URLs, for core and for its owner.
 	// Without it, they are the server's own.
 	prepare func(t *testing.T, p *stack.Postgres) (url, owner string)
-	// done checks what else the commands did; nil for nothing.
+	// done checks what else was restored; nil for nothing.
 	done func(t *testing.T, database string)
 }
 
@@ -121,12 +101,12 @@ func (f storeFixture) database(t *testing.T, p *stack.Postgres) (url, owner stri
 
 func directoryStore(t *testing.T) storeFixture {
 	t.Helper()
-	return storeFixture{backup: []string{"backup", "verify"}, restore: []string{"restore"}, files: blobstoretest.Directory(t).Config}
+	return storeFixture{files: blobstoretest.Directory(t).Config}
 }
 
 func bucketStore(t *testing.T) storeFixture {
 	t.Helper()
-	return storeFixture{backup: []string{"backup", "verify"}, restore: []string{"restore"}, files: blobstoretest.Bucket(t).Config}
+	return storeFixture{files: blobstoretest.Bucket(t).Config}
 }
 
 // empty removes all files of the store.
@@ -139,17 +119,10 @@ func (f storeFixture) empty(t *testing.T) {
 	}
 }
 
-// composeStore returns a MinIO bucket, and databases like those of docker-compose.yml, with a
-// stand-in for the docker command.
-func composeStore(t *testing.T) storeFixture {
+// twoRoles returns a MinIO bucket, and databases like those of docker-compose.yml, whose tables another role owns.
+func twoRoles(t *testing.T) storeFixture {
 	t.Helper()
-	k := bucketStore(t)
-	k.backup, k.restore = []string{"compose-backup"}, []string{"compose-restore"}
-	docker := testenv.Must(filepath.Abs("testdata/docker"))(t)
-	k.programs = t.TempDir()
-	testenv.Do(t, os.Symlink(docker, filepath.Join(k.programs, "docker")))
-	secrets, done := t.TempDir(), filepath.Join(t.TempDir(), "done")
-	k.environ = append(k.environ, "FAKE_LOG="+done)
+	k, secrets := bucketStore(t), t.TempDir()
 	testenv.Do(t, os.WriteFile(filepath.Join(secrets, "database_password"), []byte("hunter2"), 0o600))
 	testenv.Do(t, os.WriteFile(filepath.Join(secrets, "owner_database_url"), []byte("postgres://veneer_owner:hunter3@postgres/veneer"), 0o600))
 	k.prepare = func(t *testing.T, p *stack.Postgres) (url, owner string) {
@@ -167,9 +140,6 @@ func composeStore(t *testing.T) storeFixture {
 			has_table_privilege('audit_log', 'INSERT'), has_table_privilege('audit_log', 'UPDATE'))`
 		got := site.Rows(t, postgrestest.Conn(t, database), pgx.RowTo[string], rights)
 		cmptest.Same(t, got, []string{"11min 1min t f"}, "limits of core's role, and whether it may add to the audit log, and change it")
-		content := testenv.Must(os.ReadFile(done))(t)
-		want := "build \nup --wait --detach postgres minio\nrun bucket\nstop core backup\nup --wait --detach\n"
-		cmptest.Same(t, string(content), want, "what was done with containers")
 	}
 	return k
 }
@@ -179,7 +149,7 @@ func composeStore(t *testing.T) storeFixture {
 func TestRestore(t *testing.T) {
 	t.Parallel()
 	for name, store := range map[string]func(*testing.T) storeFixture{
-		"with a directory": directoryStore, "with a bucket": bucketStore, "with docker compose": composeStore,
+		"with a directory": directoryStore, "with a bucket": bucketStore, "with two roles": twoRoles,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -220,7 +190,7 @@ func restore(t *testing.T, k storeFixture) {
 	game.validate(t, revoked.AccessToken, http.StatusNoContent)
 
 	backup := t.TempDir()
-	openBackup(t, core, lost, k, backup).run(t, k.backup...)
+	openBackup(t, core, lost, backup).run(t, "backup", "verify")
 
 	// Changes after the backup.
 	token := map[string]any{"accessToken": revoked.AccessToken}
@@ -243,7 +213,7 @@ func restore(t *testing.T, k storeFixture) {
 	lost.Kill(t)
 	k.empty(t)
 	core.Set("CORE_DATABASE_URL="+newURL, "CORE_OWNER_DATABASE_URL="+newOwner)
-	openBackup(t, core, empty, k, backup).run(t, k.restore...)
+	openBackup(t, core, empty, backup).run(t, "restore")
 	core.StartReady(t)
 
 	cmptest.Same(t, texturesIn(t, newURL), textures, "textures after it")
@@ -300,7 +270,7 @@ func TestRestoreOfASnapshot(t *testing.T) {
 	awaitAvatar(t, avatar, second, changed)
 
 	meanwhile(snapshot, postgres.Data())
-	openBackup(t, core, postgres, k, t.TempDir()).run(t, "snapshot")
+	openBackup(t, core, postgres, t.TempDir()).run(t, "snapshot")
 	edge.Pause(t)
 	core.StartReady(t)
 	ann.LogIn(t, "ann@example.com", password)
@@ -331,13 +301,13 @@ func TestRestoreOfASnapshot(t *testing.T) {
 }
 
 // openBackup returns the page on backups, for a core with its store, and a server.
-func openBackup(t *testing.T, core *stack.Process, on *stack.Postgres, k storeFixture, backup string) *page {
+func openBackup(t *testing.T, core *stack.Process, on *stack.Postgres, backup string) *page {
 	t.Helper()
 	programs := t.TempDir()
 	testenv.Do(t, os.Symlink(stack.Binary(t, "core"), filepath.Join(programs, "core")))
 	p := openPage(t, "docs/operations/backup.md", map[string]string{"BACKUP": backup})
-	p.environ = append(slices.Concat(core.Environ(), k.environ), "DATABASE="+on.URL(on.Address))
-	p.environ = append(p.environ, "PATH="+strings.Join([]string{programs, k.programs, on.Programs, os.Getenv("PATH")}, string(os.PathListSeparator)))
+	p.environ = append(core.Environ(), "DATABASE="+on.URL(on.Address))
+	p.environ = append(p.environ, "PATH="+strings.Join([]string{programs, on.Programs, os.Getenv("PATH")}, string(os.PathListSeparator)))
 	return p
 }
 

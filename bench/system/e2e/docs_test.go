@@ -105,12 +105,12 @@ func TestCommandsAreRunOrMarked(t *testing.T) {
 		if marked && len(by) > 0 {
 			t.Errorf("%s says that no test runs its commands, but %v does", page, by)
 		}
-		for _, b := range blocksOf(t, page) {
-			label := strings.Join(b.labels, " ")
+		for _, b := range stack.Blocks(t, top, page) {
+			label := strings.Join(b.Labels, " ")
 			if marked || label == "not-run" || by["*"] != "" || by[label] != "" {
 				continue
 			}
-			t.Errorf("%s: no test runs this, and nothing says so:\n%s", page, b.commands)
+			t.Errorf("%s: no test runs this, and nothing says so:\n%s", page, b.Commands)
 		}
 	}
 }
@@ -249,9 +249,9 @@ func TestJoinCommands(t *testing.T) {
 func runDemo(t *testing.T, directory, edge, page, label string, replaced ...string) string {
 	t.Helper()
 	script := "set -euo pipefail\n"
-	for _, b := range blocksOf(t, page) {
-		if strings.Join(b.labels, " ") == label {
-			script += b.commands
+	for _, b := range stack.Blocks(t, top, page) {
+		if strings.Join(b.Labels, " ") == label {
+			script += b.Commands
 		}
 	}
 	script = strings.NewReplacer(append(replaced, "http://127.0.0.1:8081", edge, "/tmp/", directory+"/")...).Replace(script)
