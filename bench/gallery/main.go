@@ -1,5 +1,5 @@
-// Command gallery renders textures painted by this project onto two sheets, and writes them: a PNG for the
-// README, and a WebP picture of all views. It runs in the root of the repository.
+// Command gallery renders textures painted by this project onto two sheets, and writes them: a PNG with
+// several sizes, and a WebP picture of all views. It runs in the root of the repository.
 package main
 
 import (
@@ -36,7 +36,7 @@ var layouts = []struct {
 	path, shownBy string
 	rows          func() []row
 	format        render.Format
-}{{"docs/gallery.png", "README.md", readmeRows, render.PNG}, {"docs/images/views.webp", "docs/pictures.md", viewRows, render.WebP}}
+}{{"docs/gallery.png", "docs/pictures.md", galleryRows, render.PNG}, {"docs/images/views.webp", "docs/pictures.md", viewRows, render.WebP}}
 
 // Sheets, in pixels. They are as wide as a page shows them without scaling, which would blur sharp
 // edges.
@@ -62,10 +62,10 @@ type row struct {
 	items               []item
 }
 
-// readmeRows are the layout of the sheet for the README: a large figure, heads beside it from large to small, figures of all kinds,
+// galleryRows are the layout of a sheet of textures in several sizes: a large figure, heads beside it from large to small, figures of all kinds,
 // below them a slim one of a legacy sheet, a high-resolution one and one with translucent layers,
 // with heads too small to be sharp; capes, and the default skin.
-func readmeRows() []row {
+func galleryRows() []row {
 	const middle, end, height = 452, width - margin, 1088
 	legacy, fine := randomSkin("Old Plain 1"), randomSkin("HD Smooth 1")
 	return []row{

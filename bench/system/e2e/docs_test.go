@@ -213,6 +213,15 @@ func TestDemoCommands(t *testing.T) {
 		t.Errorf("the README's head is %d pixels wide, %v; want 256", head.Width, err)
 	}
 
+	// Its pictures are what the addresses below them show.
+	first, second, _ := strings.Cut(read(t, "README.md"), "|---|")
+	pictures, addresses := regexp.MustCompile(`\((docs/images/demo-\w+\.png)\)`).FindAllStringSubmatch(first, -1), regexp.MustCompile("\\| `([^`]+)` ").FindAllStringSubmatch(second, -1)
+	testenv.Equal(t, len(pictures), 3, "pictures of the README")
+	for at, picture := range pictures {
+		shown := httpservertest.Get(t, s.EdgeURL+addresses[at][1])
+		testenv.Check(t, shown.Body == read(t, picture[1]), "%s: %d, and not %s", addresses[at][1], shown.Status, picture[1])
+	}
+
 	administration := runDemo(t, directory, s.EdgeURL, "docs/operations/administration.md", "")
 	for _, want := range []string{`"name":"Rude"`, `"reason":"This is rude."`, "\n404\n", `"code":-1`, `"title":"Maintenance"`, `"action":"report.`} {
 		testenv.Contains(t, administration, want, "what the commands of the administration page print")
