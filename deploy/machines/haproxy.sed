@@ -13,7 +13,7 @@
 
 # Servers are given by address, so there is nothing to resolve.
 s/ resolvers containers .*//
-/^# A recreated container/,/^$/d
+/^# A name has the addresses/,/^$/d
 
 # Clients are served over TLS only. The file has the certificate, its chain and its key, in
 # this order. veneer-certificate connects to the loopback address to read the expiry date.
@@ -32,11 +32,16 @@ s/ resolvers containers .*//
   http-request redirect scheme https unless { ssl_fc }\
   http-after-response set-header Strict-Transport-Security max-age=31536000 if { ssl_fc }
 
-/^  server core /c\
+/^  server-template core- .* core:8080 /c\
   server core-1 10.0.0.41:8080 check port 9080\
   server core-2 10.0.0.42:8080 check port 9080
-/^  server edge-2 /d
-/^  server edge-1 /c\
+/^  bind :9090$/c\
+  bind 10.0.0.5:9090
+/^  server-template core- .* core:9090 /c\
+  server core-1 10.0.0.41:9090 check port 9080\
+  server core-2 10.0.0.42:9090 check port 9080\
+
+/^  server-template edge- /c\
   server edge-1 10.0.0.51:8081 check port 9081\
   server edge-2 10.0.0.52:8081 check port 9081\
   server edge-3 10.0.0.53:8081 check port 9081

@@ -55,10 +55,8 @@ func StartHaproxy(tb testing.TB, root string, edges []*Server) *Server {
 	// Edges share the machine with the load. A busy one would be answered for with 504, and be down for
 	// a check, which has the second between two of them, so that others get its requests.
 	wait := regexp.MustCompile(`(?m)^( *timeout server|.* set-timeout server) \d+s`)
-	config := wait.ReplaceAllString(stack.AdaptConfig(tb, root, "compose/haproxy.cfg", map[string]string{
-		`(?m)^  bind .*$`: "  bind " + s.Address, `(?m)^  server core .*\n`: "",
-		`(?m)(^  server edge-\d+ .*\n)+`: servers.String(), `timeout connect 1s`: "timeout connect 1s\n  timeout check 10s",
-	}), "$1 60s")
+	config := wait.ReplaceAllString(stack.ComposeHaproxy(tb, root, s.Address, "", servers.String()), "$1 60s")
+	config = strings.Replace(config, "timeout connect 1s", "timeout connect 1s\n  timeout check 10s", 1)
 	path := stack.WriteFile(tb, tb.TempDir(), "haproxy.cfg", config)
 	return s.start(tb, []string{stack.UnboundedLoad}, "haproxy", "-db", "-f", path)
 }

@@ -104,14 +104,11 @@ const email, password = "honest@example.com", "correct horse"
 func (e *env) haproxy(t *testing.T, api *stack.Process) (base string) {
 	t.Helper()
 	address := stack.FreeAddress(t)
-	backend := func(p *stack.Process) string {
+	server := func(p *stack.Process) string {
 		_, port := stack.HostPort(p.Address(t, "operators"))
-		return p.Address(t, "public") + " check port " + port
+		return "  server one " + p.Address(t, "public") + " check port " + port + "\n"
 	}
-	config := stack.AdaptConfig(t, "../../..", "compose/haproxy.cfg", map[string]string{
-		`bind :8080`: "bind " + address, `core:8080 check port 9080`: backend(api),
-		`edge-1:8081 check port 9081`: backend(e.Edge), `(?m)^ *server edge-2 .*\n`: "",
-	})
+	config := stack.ComposeHaproxy(t, "../../..", address, server(api), server(e.Edge))
 	path := stack.WriteFile(t, t.TempDir(), "haproxy.cfg", config)
 	stack.RunServer(t, address, []string{"VENEER_TRUSTED_PROXIES=" + hostileAddress}, "haproxy", "-db", "-f", path)
 	base = "http://" + address

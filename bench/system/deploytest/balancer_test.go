@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -70,19 +71,25 @@ const banSecret = "a secret of Varnish and the receiver"
 // as load, and would now and then send the next one to the other edge.
 func unboundedHaproxy(t *testing.T, content, address, work string, servers []server) []string {
 	t.Helper()
-	return haproxy(t, replaceOnce(t, content, "hash-balance-factor 150", ""), address, work, servers)
+	command := haproxy(t, content, address, work, servers)
+	path := command[len(command)-1]
+	config := string(testenv.Must(os.ReadFile(path))(t))
+	testenv.Do(t, os.WriteFile(path, []byte(replaceOnce(t, config, "hash-balance-factor 150", "")), 0o600))
+	return command
 }
 
-func haproxy(t *testing.T, content, address, work string, servers []server) []string {
+func haproxy(t *testing.T, _, address, work string, servers []server) []string {
 	t.Helper()
-	content = replaceOnce(t, content, "bind :8080", "bind "+address)
+	lines := map[string]string{}
+	for _, s := range servers {
+		program, _, _ := strings.Cut(s.host, "-")
+		_, port := stack.HostPort(s.operators)
+		lines[program] += fmt.Sprintf("  server %s %s check port %s\n", s.host, s.public, port)
+	}
+	content := stack.ComposeHaproxy(t, top, address, lines["core"], lines["edge"])
 	content = replaceOnce(t, content, "inter 1s", "inter 50ms")
 	// On a busy machine a response may take longer than the time between two checks.
 	content = replaceOnce(t, content, "timeout connect 1s", "timeout connect 1s\n  timeout check 2s")
-	for _, s := range servers {
-		_, port := stack.HostPort(s.operators)
-		content = replaceOnce(t, content, s.host+":"+s.port+" check port "+s.checkPort, s.public+" check port "+port)
-	}
 	return []string{"haproxy", "-db", "-f", stack.WriteFile(t, work, "config", content)}
 }
 

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -262,8 +263,12 @@ func TestPrometheusScrapes(t *testing.T) {
 	config := replaceOnce(t, read(t, "deploy/compose/prometheus.yml"), "scrape_interval: 15s", "scrape_interval: 200ms")
 	config = replaceOnce(t, config, "evaluation_interval: 15s", "evaluation_interval: 200ms")
 	config = replaceOnce(t, config, "[rules.yml]", "["+rules+"]")
-	config = replaceOnce(t, config, "core:9080", system.Core.Address(t, "operators"))
-	config = replaceOnce(t, config, `"edge-1:9081", "edge-2:9081"`, `"`+system.Edge.Address(t, "operators")+`"`)
+	static := func(name, port, address string) {
+		found := "dns_sd_configs: [{names: [" + name + "], type: A, port: " + port + ", refresh_interval: 5s}]"
+		config = replaceOnce(t, config, found, "static_configs: [{targets: ["+strconv.Quote(address)+"]}]")
+	}
+	static("core", "9080", system.Core.Address(t, "operators"))
+	static("edge", "9081", system.Edge.Address(t, "operators"))
 	address := stack.FreeAddress(t)
 	stack.RunServer(t, address, nil, "prometheus", "--config.file="+stack.WriteFile(t, work, "config", config),
 		"--storage.tsdb.path="+filepath.Join(work, "data"), "--web.listen-address="+address)

@@ -15,7 +15,7 @@ import (
 )
 
 // containersOf are the containers of each program.
-var containersOf = map[string][]string{"core": {"core", "migrate"}, "edge": {"edge-1", "edge-2"}}
+var containersOf = map[string][]string{"core": {"core", "migrate"}, "edge": {"edge"}}
 
 // wantEnv checks variables, as NAME=VALUE, of all containers of the program that their names begin with.
 func wantEnv(t *testing.T, project *types.Project, variables ...string) {

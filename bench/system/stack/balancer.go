@@ -45,17 +45,13 @@ func (c *Cluster) startBalancer() {
 	}
 	// The benchmarks' load comes from 127.0.0.1, which is exempt as the comment there exempts a CDN.
 	bound = strings.ReplaceAll(bound, "\\\n", "\n") + " !{ src 127.0.0.1 }"
-	config := AdaptConfig(c, c.options.RepoRoot, "compose/haproxy.cfg", map[string]string{
-		`(?m)^  bind :8080$`:                   "  bind " + c.Address + "\n" + bound,
-		`(?m)^  server core .*\n`:              cores.String(),
-		`(?m)(^  server edge-\d .*\n)+`:        edges.String(),
-		` resolvers containers init-addr .*\n`: "\n",
+	config := ComposeHaproxy(c, c.options.RepoRoot, c.Address+"\n"+bound, cores.String(), edges.String()) +
+		"\nlisten" + AdaptConfig(c, c.options.RepoRoot, "compose/haproxy.cfg", map[string]string{
+		`(?s)^.*\nlisten`: "", `  bind :9090`: "  bind " + c.cores, `  server-template .*\n$`: forEdges.String(),
 	}) + "\n" + AdaptConfig(c, c.options.RepoRoot, "machines/haproxy.cfg", map[string]string{
 		`(?m)^  bind :8404$`:                "  bind " + c.stats,
-		`(?m)^  bind .*:9090$`:              "  bind " + c.cores,
 		`(?m)^  bind .*:9000$`:              "  bind " + c.store,
 		`(?m)^  bind .*:5432$`:              "  bind " + c.database,
-		`(?m)(^  server core-\d .*\n)+`:     forEdges.String(),
 		`(?m)(^  server minio-\d .*\n)+`:    stores.String(),
 		`(?m)(^  server postgres-\d .*\n)+`: nodes.String(),
 	}) + "\nfrontend edges-alone\n  bind " + c.EdgesAddress + "\n" + bound + "\n  option forwardfor\n  default_backend edges-alone" +
@@ -73,6 +69,19 @@ func (c *Cluster) startBalancer() {
 // its requests are done.
 func (c *Cluster) Reload() {
 	testenv.Do(c, c.Balancer.running.Process.Signal(syscall.SIGUSR2))
+}
+
+// ComposeHaproxy returns the configuration of the haproxy of docker-compose.yml, from a repository, for what runs
+// on this machine: cores and edges are lines with servers, and edges connect to a core without it.
+func ComposeHaproxy(tb testing.TB, root, address, cores, edges string) string {
+	tb.Helper()
+	return AdaptConfig(tb, root, "compose/haproxy.cfg", map[string]string{
+		`(?m)^  bind :8080$`:                        "  bind " + address,
+		`(?m)^  server-template .* core:8080 .*\n`:  cores,
+		`(?m)^  server-template .* edge:8081 .*\n`:  edges,
+		` resolvers containers resolve-prefer .*\n`: "\n",
+		`(?s)\n# Edges reach a core .*$`:            "",
+	})
 }
 
 // AdaptConfig returns a file of deploy, in a repository, with each pattern replaced, which must match once.
