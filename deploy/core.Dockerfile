@@ -9,8 +9,7 @@
 FROM golang:1.26.8-bookworm AS build
 WORKDIR /veneer
 COPY go.work ./
-COPY deploy/dev deploy/dev
-RUN deploy/dev/install to-build
+RUN --mount=type=bind,source=deploy/dev,target=deploy/dev deploy/dev/install to-build
 COPY . .
 ARG REVISION
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build deploy/dev/build
@@ -22,6 +21,8 @@ COPY --from=build /veneer/.dev/bin/core /usr/local/bin/
 RUN ["core", "help"]
 ENTRYPOINT ["core"]
 CMD ["backup", "-every", "24h", "/backup"]
+ARG REVISION
+LABEL org.opencontainers.image.title="Veneer backup" org.opencontainers.image.revision="$REVISION"
 
 FROM debian:bookworm-20260803-slim
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
@@ -36,6 +37,8 @@ EXPOSE 8080 9090 9080
 USER 10001:10001
 ENTRYPOINT ["core"]
 CMD ["serve"]
+ARG REVISION
+LABEL org.opencontainers.image.title="Veneer core" org.opencontainers.image.revision="$REVISION"
 # It drains on SIGTERM: the stop timeout must be longer than CORE_DRAIN_WAIT plus
 # CORE_DRAIN_TIMEOUT.
 STOPSIGNAL SIGTERM

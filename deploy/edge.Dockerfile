@@ -9,8 +9,7 @@
 FROM golang:1.26.8-bookworm AS build
 WORKDIR /veneer
 COPY go.work ./
-COPY deploy/dev deploy/dev
-RUN deploy/dev/install to-build
+RUN --mount=type=bind,source=deploy/dev,target=deploy/dev deploy/dev/install to-build
 COPY . .
 ARG REVISION
 RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build deploy/dev/build
@@ -41,11 +40,13 @@ ENV EDGE_LISTEN=0.0.0.0:8081 EDGE_OPS_LISTEN=0.0.0.0:9081
 # memory.
 ENV MALLOC_ARENA_MAX=2
 EXPOSE 8081 9081
-# It writes no files, so the root file system can be read-only.
+# It writes no files but in EDGE_CACHE_DIR, so the root file system can be read-only.
 USER 10001:10001
 ENTRYPOINT ["edge"]
 CMD ["serve"]
+ARG REVISION
+LABEL org.opencontainers.image.title="Veneer edge" org.opencontainers.image.revision="$REVISION"
 # It drains on SIGTERM: the stop timeout must be longer than EDGE_DRAIN_WAIT plus
-# EDGE_DRAIN_TIMEOUT.
+# EDGE_DRAIN_TIMEOUT, and ten seconds more with EDGE_CACHE_DIR.
 STOPSIGNAL SIGTERM
 HEALTHCHECK --interval=5s --timeout=4s --start-period=60s --retries=3 CMD ["edge", "health"]

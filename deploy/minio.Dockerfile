@@ -3,8 +3,7 @@
 #   docker build -f deploy/minio.Dockerfile -t veneer-minio .
 FROM golang:1.26.8-bookworm AS build
 WORKDIR /veneer
-COPY deploy/dev deploy/dev
-RUN --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build deploy/dev/tools minio mc
+RUN --mount=type=bind,source=deploy/dev,target=deploy/dev --mount=type=cache,target=/go/pkg/mod --mount=type=cache,target=/root/.cache/go-build deploy/dev/tools minio mc
 
 FROM debian:bookworm-20260803-slim
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/
@@ -18,4 +17,5 @@ ENV HOME=/tmp MINIO_BROWSER=off MINIO_UPDATE=off
 EXPOSE 9000
 USER 10001:10001
 ENTRYPOINT ["minio"]
+LABEL org.opencontainers.image.title="MinIO for Veneer"
 CMD ["server", "/data"]

@@ -94,8 +94,8 @@ build_programs() {
 # the version. In CI MinIO and its client are built without optimisations, which takes two thirds
 # of the time; the tests do not run long enough to make up for the rest.
 build_tool() {
-  local flags=()
-  [[ -z ${CI:-} || ! $1 =~ ^(minio|mc)$ ]] || flags=(-gcflags='all=-N -l')
+  local flags=(-ldflags="-s -w -X github.com/minio/$1/cmd.ReleaseTag=${tools[$1]#*@}")
+  [[ -z ${CI:-} || ! $1 =~ ^(minio|mc)$ ]] || flags+=(-gcflags='all=-N -l')
   tool=$bin/$1@${tools[$1]#*@}
   if [[ ! -x $tool ]]; then
     run_step "building $1, once" \
