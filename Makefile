@@ -1,6 +1,6 @@
 # The commands are scripts in deploy/dev; this file lists them.
 
-.PHONY: help run cluster faults launchers test lint audit fuzz build bench bench-compare bench-go soak gallery images reset clean clean-all
+.PHONY: help run cluster faults launchers engine test lint audit fuzz build bench bench-compare bench-go soak gallery images reset clean clean-all
 
 help: ## Print this help
 	@echo 'Targets:'
@@ -17,6 +17,9 @@ faults: ## Inject every fault into a cluster under load, and write docs/operatio
 
 launchers: ## Test the API of launchers with programs from elsewhere; ARGS='-suite yggdrasil-mock/test -agent authlib-injector.jar'
 	@deploy/dev/launchers $(ARGS)
+
+engine: ## Run the container files and their pages on a Docker Engine, as root: 10 GB in .dev/engine, half an hour the first time
+	@deploy/dev/engine $(ARGS)
 
 test: ## Run every test; QUICK=1 in a minute without the slow ones; ARGS='-run Closet ./core/...' for some
 	@deploy/dev/test $(ARGS)
@@ -46,7 +49,7 @@ soak: ## Run a mixed load for MINUTES=20 and print resource usage
 	@deploy/dev/bench -only soak -soak "$${MINUTES:-20}m" $(ARGS)
 
 gallery: ## Regenerate docs/gallery.png and docs/images/views.webp
-	@deploy/dev/gallery
+	@deploy/dev/install && go run -buildvcs=false ./bench/gallery
 
 images: ## Build the images of docker-compose.yml
 	@REVISION=$$(git describe --always --dirty) docker compose build

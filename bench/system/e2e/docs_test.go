@@ -37,6 +37,8 @@ var ran = map[string]map[string]string{
 	"docs/contributing.md":              {"make": "TestMakeTargets"},
 	"docs/operations/administration.md": {"": "TestDemoCommands"},
 	"docs/operations/backup.md":         {"*": "TestRestore"},
+	"docs/operations/containers.md":     {"install": "TestEngine", "first-user": "TestEngine", "settings": "TestEngine", "secret": "TestEngine"},
+	"docs/operations/upgrades.md":       {"compose-upgrade": "TestEngine"},
 	"docs/operations/launchers.md":      {"join": "TestJoinCommands"},
 }
 
