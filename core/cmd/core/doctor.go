@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -257,6 +259,9 @@ func (d *doctor) publicURL(ctx context.Context) (string, error) {
 	}
 	for _, path := range paths {
 		outside, err := get(ctx, strings.TrimRight(d.PublicURL, "/")+path)
+		if err != nil && isLoopback(d.PublicURL) && strings.HasPrefix(string(d.Listen), "0.0.0.0:") {
+			return "", warning{fmt.Errorf("%s is an address of the machine itself, which is not checked from a container: set CORE_PUBLIC_URL to the site's address", d.PublicURL)}
+		}
 		if err != nil {
 			return "", fmt.Errorf("%w; check CORE_PUBLIC_URL, the name's DNS entry, and the proxy in front", err)
 		}
@@ -269,6 +274,12 @@ func (d *doctor) publicURL(ctx context.Context) (string, error) {
 		}
 	}
 	return d.PublicURL + " answers as this site", nil
+}
+
+// isLoopback reports whether the host of a URL is an address of the machine itself.
+func isLoopback(text string) bool {
+	parsed, err := url.Parse(text)
+	return err == nil && (parsed.Hostname() == "localhost" || net.ParseIP(parsed.Hostname()).IsLoopback())
 }
 
 // proxies looks for addresses of clients that the core that runs here has ignored.
@@ -289,14 +300,14 @@ func (d *doctor) proxies(ctx context.Context) (string, error) {
 func (d *doctor) keyFiles(context.Context) (string, error) {
 	paths := []string{d.TLSKey, d.EdgesTLSKey, d.Yggdrasil.KeyFile}
 	for _, variable := range d.environ {
-		// In Compose core reads its secrets as another user, in its container alone.
-		if name, path, _ := strings.Cut(variable, "="); strings.HasPrefix(name, prefix) && strings.HasSuffix(name, config.FileSuffix) && !strings.HasPrefix(path, "/run/secrets/") {
+		if name, path, _ := strings.Cut(variable, "="); strings.HasPrefix(name, prefix) && strings.HasSuffix(name, config.FileSuffix) {
 			paths = append(paths, path)
 		}
 	}
 	count := 0
 	for _, path := range paths {
-		if path == "" {
+		// In Compose core reads its secrets as another user, in its container alone.
+		if path == "" || strings.HasPrefix(path, "/run/secrets/") {
 			continue
 		}
 		info, err := os.Stat(path)

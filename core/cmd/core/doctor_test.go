@@ -86,6 +86,8 @@ func TestDoctor(t *testing.T) {
 		}
 		testenv.Contains(t, findingsOf(t, changed)[c.check], c.want, "%s with %s=%s", c.check, c.name, c.value)
 	}
+	inContainer := withSetting(withSetting(environ, "CORE_LISTEN", "0.0.0.0:1"), "CORE_PUBLIC_URL", "http://127.0.0.1:1")
+	testenv.Contains(t, findingsOf(t, inContainer)["public URL"], "warning: http://127.0.0.1:1 is an address of the machine itself", "the public URL in a container")
 	testenv.Do(t, os.Chmod(secret, 0o644))
 	environ = withSetting(withSetting(environ, "CORE_TOKEN_KEYS_FILE", secret), "CORE_TOKEN_KEYS", "")
 	testenv.Contains(t, findingsOf(t, environ)["key files"], "warning: every user of this machine can read "+secret, "key files")
