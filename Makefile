@@ -18,7 +18,7 @@ faults: ## Inject every fault into a cluster under load, and write docs/operatio
 launchers: ## Test the API of launchers with programs from elsewhere; ARGS='-suite yggdrasil-mock/test -agent authlib-injector.jar'
 	@deploy/dev/launchers $(ARGS)
 
-engine: ## Run the container files and their pages on a Docker Engine, as root: 10 GB in .dev/engine, half an hour the first time
+engine: ## Run the container files and their pages on a Docker Engine, as root: 5 GB in .dev/engine, twenty minutes the first time; QUICK=1 for the main steps
 	@deploy/dev/engine $(ARGS)
 
 test: ## Run every test; QUICK=1 in a minute without the slow ones; ARGS='-run Closet ./core/...' for some

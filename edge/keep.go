@@ -20,7 +20,7 @@ const (
 	KeepTimeout = 5 * time.Second
 	// keepBatch is how many pictures are restored before the cache has them: its buffer has 32,768 places.
 	keepBatch = 4096
-	// maxKeptPicture is the most bytes of a kept picture. Sprites have at most a few hundred thousand.
+	// maxKeptPicture is the most bytes of a picture or file that is kept: a length that is damaged must not take all memory.
 	maxKeptPicture       = 4 << 20
 	keepName, unfinished = "pictures", ".unfinished"
 )
@@ -44,6 +44,9 @@ func (p *Pictures) Keep(directory string, bytes int64) (n int, err error) {
 	for _, kept := range p.pictureCache.Hottest(bytes) {
 		if err != nil || time.Now().After(deadline) {
 			break
+		}
+		if len(kept.Value.body) > maxKeptPicture {
+			continue
 		}
 		record := append([]byte{byte(len(kept.Key)), kept.Uses}, kept.Key...)
 		record = append(record, kept.Value.etag[:]...)

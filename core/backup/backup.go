@@ -96,7 +96,7 @@ type Report struct {
 	Dropped int   // files that no kept backup has
 }
 
-// Create makes a backup of a database and a texture store, of which it reads every byte again, and removes
+// Create makes a backup of a database and a texture store, reads every byte of the backup again, and removes
 // all but the newest whole backups to keep; 0 keeps all. Without a new backup it removes none.
 func (d *Directory) Create(ctx context.Context, database string, db *postgres.DB, files blobcopy.Source, keep int) (Report, error) {
 	began := time.Now()

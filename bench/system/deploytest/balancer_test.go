@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -69,16 +68,23 @@ const banSecret = "a secret of Varnish and the receiver"
 
 // unboundedHaproxy leaves the load of an edge unbounded: a request that has not quite ended counts
 // as load, and would now and then send the next one to the other edge.
-func unboundedHaproxy(t *testing.T, content, address, work string, servers []server) []string {
+func unboundedHaproxy(t *testing.T, _, address, work string, servers []server) []string {
 	t.Helper()
-	command := haproxy(t, content, address, work, servers)
-	path := command[len(command)-1]
-	config := string(testenv.Must(os.ReadFile(path))(t))
-	testenv.Do(t, os.WriteFile(path, []byte(replaceOnce(t, config, "hash-balance-factor 150", "")), 0o600))
-	return command
+	return haproxyCommand(t, work, replaceOnce(t, haproxyConfig(t, address, servers), "hash-balance-factor 150", ""))
 }
 
 func haproxy(t *testing.T, _, address, work string, servers []server) []string {
+	t.Helper()
+	return haproxyCommand(t, work, haproxyConfig(t, address, servers))
+}
+
+func haproxyCommand(t *testing.T, work, config string) []string {
+	t.Helper()
+	return []string{"haproxy", "-db", "-f", stack.WriteFile(t, work, "config", config)}
+}
+
+// haproxyConfig returns the file of docker-compose.yml with an address and servers of a test.
+func haproxyConfig(t *testing.T, address string, servers []server) string {
 	t.Helper()
 	lines := map[string]string{}
 	for _, s := range servers {
@@ -86,11 +92,9 @@ func haproxy(t *testing.T, _, address, work string, servers []server) []string {
 		_, port := stack.HostPort(s.operators)
 		lines[program] += fmt.Sprintf("  server %s %s check port %s\n", s.host, s.public, port)
 	}
-	content := stack.ComposeHaproxy(t, top, address, lines["core"], lines["edge"])
-	content = replaceOnce(t, content, "inter 1s", "inter 50ms")
+	config := replaceOnce(t, stack.ComposeHaproxy(t, top, address, lines["core"], lines["edge"]), "inter 1s", "inter 50ms")
 	// On a busy machine a response may take longer than the time between two checks.
-	content = replaceOnce(t, content, "timeout connect 1s", "timeout connect 1s\n  timeout check 2s")
-	return []string{"haproxy", "-db", "-f", stack.WriteFile(t, work, "config", content)}
+	return replaceOnce(t, config, "timeout connect 1s", "timeout connect 1s\n  timeout check 2s")
 }
 
 func nginx(t *testing.T, content, address, work string, servers []server) []string {

@@ -119,7 +119,7 @@ func (f storeFixture) empty(t *testing.T) {
 	}
 }
 
-// twoRoles returns a MinIO bucket, and databases like those of docker-compose.yml, whose tables another role owns.
+// twoRoles returns a MinIO bucket, and databases as docker-compose.yml makes them: one role owns the tables, core has another.
 func twoRoles(t *testing.T) storeFixture {
 	t.Helper()
 	k, secrets := bucketStore(t), t.TempDir()

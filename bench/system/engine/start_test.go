@@ -41,7 +41,7 @@ func start(t *testing.T, directory string) *engine {
 	}
 	directory = testenv.Must(filepath.Abs(directory))(t)
 	e := &engine{directory: directory, work: filepath.Join(directory, "work")}
-	if running := exec.CommandContext(t.Context(), "pidof", "dockerd").Run(); running == nil {
+	if err := exec.CommandContext(t.Context(), "pidof", "dockerd").Run(); err == nil {
 		testenv.Skip(t, "another Docker Engine runs, whose network a second one would change")
 	}
 	// What a run that was killed has mounted.
@@ -81,7 +81,7 @@ func (e *engine) startDaemon(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- daemon.Wait() }()
 	t.Cleanup(func() {
-		_, _ = e.run1(context.WithoutCancel(t.Context()), e.work, "docker ps --all --quiet | xargs -r docker rm --force --volumes; docker network prune --force; docker volume prune --force", nil)
+		_, _ = e.execute(context.WithoutCancel(t.Context()), e.work, "docker ps --all --quiet | xargs -r docker rm --force --volumes; docker network prune --force; docker volume prune --force", nil)
 		_ = daemon.Process.Signal(syscall.SIGTERM)
 		<-ended
 		_ = log.Close()
@@ -93,7 +93,7 @@ func (e *engine) startDaemon(t *testing.T) {
 			testenv.Skip(t, fmt.Sprintf("no engine starts here: %v\n%s", err, testenv.Must(os.ReadFile(log.Name()))(t)))
 		default:
 		}
-		_, err := e.run1(t.Context(), e.work, "docker version", nil)
+		_, err := e.execute(t.Context(), e.work, "docker version", nil)
 		return err == nil
 	})
 	// What a run that was killed has left.
@@ -105,7 +105,7 @@ func (e *engine) debian(ctx context.Context, release, packages string) error {
 	if _, err := os.Stat(filepath.Join(e.directory, release)); err == nil {
 		return nil
 	}
-	printed, err := e.run1(ctx, e.directory, fmt.Sprintf("rm -rf new.%[1]s && debootstrap --variant=minbase %[2]s %[1]s new.%[1]s && "+
+	printed, err := e.execute(ctx, e.directory, fmt.Sprintf("rm -rf new.%[1]s && debootstrap --variant=minbase %[2]s %[1]s new.%[1]s && "+
 		"rm -rf new.%[1]s/var/lib/apt/lists/* new.%[1]s/var/cache/apt/archives/*.deb && mv new.%[1]s %[1]s", release, packages), nil)
 	if err != nil {
 		return fmt.Errorf("%s: %w\n%s", release, err, printed)
@@ -114,7 +114,7 @@ func (e *engine) debian(ctx context.Context, release, packages string) error {
 }
 
 // makeImages makes what stands in for the images of a registry, from Debian's packages, under the names that the files of
-// the repository have. Proxies of Go and apt are those of this environment.
+// the repository have. Proxies of Go and apt come from the environment.
 func (e *engine) makeImages(t *testing.T) {
 	t.Helper()
 	names := map[string]string{}
@@ -127,7 +127,7 @@ func (e *engine) makeImages(t *testing.T) {
 	const path = "--change 'ENV PATH=/usr/local/go/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin' --change 'CMD [\"bash\"]'"
 	imported := func(name, script string) {
 		t.Helper()
-		if _, err := e.run1(t.Context(), e.work, "docker image inspect "+names[name], nil); err != nil {
+		if _, err := e.execute(t.Context(), e.work, "docker image inspect "+names[name], nil); err != nil {
 			e.command(t, ".", script)
 		}
 	}
@@ -187,8 +187,8 @@ func (e *engine) program(t *testing.T, name, content string) {
 	testenv.Do(t, os.WriteFile(filepath.Join(e.programs, name), []byte(content), 0o755))
 }
 
-// run1 runs a script in a directory and returns what it prints.
-func (e *engine) run1(ctx context.Context, directory, script string, stdin io.Reader) (string, error) {
+// execute runs a script in a directory and returns what it prints.
+func (e *engine) execute(ctx context.Context, directory, script string, stdin io.Reader) (string, error) {
 	shell := exec.CommandContext(ctx, "bash", "-euo", "pipefail", "-c", script)
 	shell.Dir, shell.Env, shell.Stdin = directory, e.environ, stdin
 	printed, err := shell.CombinedOutput()
@@ -197,7 +197,7 @@ func (e *engine) run1(ctx context.Context, directory, script string, stdin io.Re
 
 func (e *engine) command(t *testing.T, directory, script string) string {
 	t.Helper()
-	printed, err := e.run1(t.Context(), directory, script, nil)
+	printed, err := e.execute(t.Context(), directory, script, nil)
 	if err != nil {
 		t.Fatalf("%s\n%s: %v", printed, script, err)
 	}
@@ -207,7 +207,7 @@ func (e *engine) command(t *testing.T, directory, script string) string {
 // try runs a script in the clone.
 func (e *engine) try(t *testing.T, script string, stdin io.Reader) (string, error) {
 	t.Helper()
-	return e.run1(t.Context(), e.clone, script, stdin)
+	return e.execute(t.Context(), e.clone, script, stdin)
 }
 
 func (e *engine) shell(t *testing.T, script string) string {
