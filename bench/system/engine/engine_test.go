@@ -1,4 +1,7 @@
-// Package engine runs the container files on a real Docker Engine, with the commands of their pages.
+//go:build engine
+
+// Package engine runs the container files on a real Docker Engine, with the commands of their pages. It takes root and
+// many minutes, so make engine alone has its tag.
 package engine
 
 import (
@@ -47,11 +50,7 @@ type operator struct {
 // An operator installs Veneer, changes settings, runs more of it, upgrades and monitors it, backs it up and restores it. Each step
 // goes on where the one before ended.
 func TestEngine(t *testing.T) {
-	directory := os.Getenv("TEST_ENGINE")
-	if directory == "" {
-		t.Skip("make engine runs it: it takes root, a Docker Engine and many minutes")
-	}
-	o := &operator{engine: start(t, directory), base: "http://" + stack.FreeAddress(t)}
+	o := &operator{engine: start(t, os.Getenv("TEST_ENGINE")), base: "http://" + stack.FreeAddress(t)}
 	o.Base, o.backup = o.base, filepath.Join(o.work, "backup")
 	testenv.Do(t, os.Mkdir(o.backup, 0o700))
 	for _, step := range []struct {
