@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/google/uuid"
 	"github.com/prometheus/client_golang/prometheus"
@@ -22,10 +21,9 @@ import (
 )
 
 // MailConfig configures the content of e-mail, the validity of its links and retries.
-// Its settings are CORE_MAIL_SITE, CORE_MAIL_URL, CORE_MAIL_VERIFICATION_TTL, CORE_MAIL_RESET_TTL,
+// Its settings are CORE_MAIL_URL, CORE_MAIL_VERIFICATION_TTL, CORE_MAIL_RESET_TTL,
 // CORE_MAIL_PER_HOUR, CORE_MAIL_UNCONFIRMED_PER_HOUR, CORE_MAIL_RETRY_FOR.
 type MailConfig struct {
-	Site         string        `env:"SITE" envDefault:"Veneer" help:"the site's name in e-mail"`
 	URL          string        `env:"URL" example:"https://skins.example.org" help:"address of the site's pages, as in https://skins.example.org: links in e-mail lead to /verify and /reset there, with #token= and the token behind, those of a registration to /verify?registration; empty: the console at CORE_PUBLIC_URL, one of which is required with CORE_SMTP_HOST"`
 	Verification time.Duration `env:"VERIFICATION_TTL" envDefault:"24h" min:"1m" help:"how long a link works that verifies an address or confirms a registration"`
 	Reset        time.Duration `env:"RESET_TTL" envDefault:"1h" min:"1m" help:"how long a link works that resets a password"`
@@ -39,14 +37,10 @@ type MailConfig struct {
 // e-mail needs none.
 func (c MailConfig) Check() error {
 	target, ok := config.ParseURL(c.URL)
-	switch {
-	case c.URL != "" && (!ok || target.RawQuery != "" || target.Fragment != "" || !isPrintable(c.URL) || strings.Contains(c.URL, " ")):
+	if c.URL != "" && (!ok || target.RawQuery != "" || target.Fragment != "" || !isPrintable(c.URL) || strings.Contains(c.URL, " ")) {
 		return config.Errorf("URL", "is %s, but must look like https://skins.example.org", config.QuoteRedacted(c.URL))
-	case c.Site == "" || !isPrintable(c.Site) || utf8.RuneCountInString(c.Site) > MaxName:
-		return config.Errorf("SITE", "is %q, but must have 1 to %d characters, and no control characters", c.Site, MaxName)
-	default:
-		return nil
 	}
+	return nil
 }
 
 // Purpose is the kind of an e-mail.

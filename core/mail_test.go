@@ -58,7 +58,7 @@ func newMailEnv(t *testing.T) mailEnv {
 	o := mailEnv{
 		mailtest.Start(t, mailtest.Options{StartTLS: true, User: "operator", Password: "hunter2"}),
 		site, postgrestest.Connect(t, site.URL),
-		core.MailConfig{Site: "Skins & More", URL: "https://skins.example.org/", Verification: 24 * time.Hour, Reset: time.Hour, PerHour: 5, RetryFor: 24 * time.Hour},
+		core.MailConfig{URL: "https://skins.example.org/", Verification: 24 * time.Hour, Reset: time.Hour, PerHour: 5, RetryFor: 24 * time.Hour},
 		&logBuffer{},
 	}
 	t.Cleanup(func() {
@@ -77,7 +77,7 @@ func (e mailEnv) newOutbox(t *testing.T) *core.Outbox {
 		Host: e.Host, Port: e.Port, TLS: "starttls", CA: e.CA, User: "operator", Password: "hunter2", From: "noreply@skins.example.org", Timeout: timeout,
 	}))(t)
 	log := slog.New(slog.NewTextHandler(e.log, nil))
-	return core.NewOutbox(e.db, mail.NewSender(client, e.config), e.config, timeout, log, e.Clock)
+	return core.NewOutbox(e.db, mail.NewSender(client, "Skins & More", e.config.URL), e.config, timeout, log, e.Clock)
 }
 
 func (e mailEnv) addUser(t *testing.T, name string) {

@@ -4,6 +4,8 @@ import "github.com/veneer-skins/veneer/shared/skin"
 
 // Site is what a site accepts, bounds, charges and rewards, for clients.
 type Site struct {
+	Branding Branding
+	Logo     []byte // PNG; nil for none
 	Players  PlayerLimits
 	Textures skin.Limits
 	Quotas   Quotas

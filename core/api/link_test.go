@@ -24,7 +24,7 @@ func newMailSite(t *testing.T, environ ...string) (testSite, *mailtest.Server) {
 	server := mailtest.Start(t, mailtest.Options{})
 	s := newSite(t, append(environ, fmt.Sprintf("SMTP_PORT=%d", server.Port))...)
 	client := testenv.Must(mail.New(s.Setup.SMTP))(t)
-	outbox := core.NewOutbox(postgrestest.Connect(t, s.URL), mail.NewSender(client, s.Setup.Mail), s.Setup.Mail, s.Setup.SMTP.Timeout, slog.New(slog.DiscardHandler), s.Clock)
+	outbox := core.NewOutbox(postgrestest.Connect(t, s.URL), mail.NewSender(client, s.Setup.Site.Name, s.Setup.Mail.URL), s.Setup.Mail, s.Setup.SMTP.Timeout, slog.New(slog.DiscardHandler), s.Clock)
 	coretest.Background(t, outbox.Run)
 	return s, server
 }

@@ -257,6 +257,9 @@ func (s *Server) routes() *router.Router {
 
 	handle(fasthttp.MethodGet, "/", s.public(s.handleRoot))
 	handle(fasthttp.MethodGet, "/robots.txt", s.public(s.handleRobots))
+	if s.Site.Logo != nil {
+		handle(fasthttp.MethodGet, logoPath, s.public(serveAsset(httpserver.NewCompressedAsset(s.Site.Logo, "image/png", "no-cache"))))
+	}
 	handle(fasthttp.MethodGet, "/api", s.public(s.handleIndex))
 	handle(fasthttp.MethodGet, "/api/site", s.public(serveAsset(s.siteAsset())))
 

@@ -10,6 +10,11 @@ import (
 
 // siteJSON is what clients must know of a site before they send something.
 type siteJSON struct {
+	Name         string         `json:"name"`
+	Description  string         `json:"description"`
+	Accent       string         `json:"accent"`
+	Contact      string         `json:"contact"`
+	Logo         string         `json:"logo"` // path; empty for none
 	Registration string         `json:"registration"`
 	Mail         bool           `json:"mail"`
 	Launchers    string         `json:"launchers,omitempty"` // path of their API; empty for none
@@ -76,6 +81,7 @@ func (s *Server) site() siteJSON {
 	site := s.Site
 	name := boundsJSON{1, core.MaxName}
 	body := siteJSON{
+		Name: site.Branding.Name, Description: site.Branding.Description, Accent: site.Branding.Accent, Contact: site.Branding.Contact, Logo: s.LogoPath(),
 		Registration: s.config.Registration, Mail: s.Links != nil, TexturesURL: site.TexturesURL,
 		PlayerName: playerNameJSON{boundsJSON{site.Players.NameMin, site.Players.NameMax}, site.Players.NamePattern, site.Players.Rule()},
 		Nickname:   name, TextureName: name,
@@ -93,6 +99,17 @@ func (s *Server) site() siteJSON {
 		body.Launchers = s.launchers.Root
 	}
 	return body
+}
+
+// logoPath is the path of the site's logo.
+const logoPath = "/site/logo.png"
+
+// LogoPath returns the path of the site's logo, empty without one.
+func (s *Server) LogoPath() string {
+	if s.Site.Logo == nil {
+		return ""
+	}
+	return logoPath
 }
 
 // siteAsset returns the response of GET /api/site, which is the same until core starts again.

@@ -10,11 +10,11 @@ import (
 )
 
 // Without other settings the site is that of the document's example, except for launchers, an address
-// of pictures and a score.
+// of pictures, a score, a description, a contact and a logo.
 func TestSite(t *testing.T) {
 	t.Parallel()
 	c := start(t)
-	const site = `{"registration":%q,"mail":%t,"player_name":%s,
+	const site = `{"name":"Veneer","description":"","accent":"#1f6b3a","contact":"","logo":"","registration":%q,"mail":%t,"player_name":%s,
 		"nickname":{"min":1,"max":64},"texture_name":{"min":1,"max":64},"password":{"min":8,"max":128},"report_reason":{"min":1,"max":1000},
 		"upload":{"max_bytes":%d,"max_scale":%d,"sizes":[{"type":"steve","width":64,"height":64},{"type":"steve","width":64,"height":32},
 			{"type":"alex","width":64,"height":64},{"type":"cape","width":64,"height":32},{"type":"cape","width":22,"height":17},{"type":"cape","width":46,"height":22}]},
@@ -90,4 +90,26 @@ func TestSiteSizesAreAccepted(t *testing.T) {
 			}
 		}
 	}
+}
+
+// The operator's name, contact and colour are told as they are set; the logo is served to whoever does not have it.
+func TestSiteBranding(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, "SITE_NAME=Skins & Capes", "SITE_DESCRIPTION=<b>", "SITE_CONTACT=https://example.org/help", "SITE_ACCENT=#0B57D0")
+	logo := encodePNG(t, image.NewNRGBA(image.Rect(0, 0, 64, 64)))
+	d := s.NewDomain(t)
+	d.Services.Site.Logo = logo
+	c := s.clientOf(t, d)
+	a := c.Get(t, "/api/site")
+	for field, want := range map[string]string{
+		"name": `"Skins & Capes"`, "description": `"<b>"`, "contact": `"https://example.org/help"`, "accent": `"#0B57D0"`, "logo": `"/site/logo.png"`,
+	} {
+		a.HasField(t, want, field)
+	}
+	got := c.Send(t, "GET", "/site/logo.png", body{}, "Accept-Encoding", "gzip, br")
+	got.HasStatus(t, 200)
+	testenv.Check(t, string(got.Body) == string(logo) && got.Header.Get("Content-Type") == "image/png" && got.Header.Get("Content-Encoding") == "",
+		"the logo is %d bytes, %v", len(got.Body), got.Header)
+	c.Send(t, "GET", "/site/logo.png", body{}, "If-None-Match", got.Header.Get("ETag")).HasStatus(t, 304)
+	s.serve(t).Get(t, "/site/logo.png").HasStatus(t, 404)
 }

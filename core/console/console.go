@@ -39,6 +39,8 @@ var embedded embed.FS
 
 // Site describes the site to the pages.
 type Site struct {
+	Branding core.Branding
+	LogoPath string // empty without a logo
 	// PicturesURL is the origin of pictures, as in https://pictures.example.org, if it is not that
 	// of the pages; empty if it is.
 	PicturesURL string
@@ -59,12 +61,14 @@ type Server struct {
 
 	indexes map[string]*httpserver.Asset // by the path below Root, as in newIndexes
 	policy  string                       // Content-Security-Policy of the index pages
+	accent  accent
 }
 
 // New returns a server of the console.
 func New(opts httpserver.Options, sessions *core.Sessions, site Site, limiters clientapi.Limiters) (*Server, error) {
 	opts.Listener = "public"
-	pages, importMap, err := newIndexes(site.PicturesURL)
+	accent := newAccent(site.Branding)
+	pages, importMap, err := newIndexes(site, accent.path)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +78,7 @@ func New(opts httpserver.Options, sessions *core.Sessions, site Site, limiters c
 	}
 	return &Server{
 		sessions: sessions, site: site, opts: opts, limiters: limiters,
-		indexes: indexes, policy: newPolicy(importMap, site.PicturesURL),
+		indexes: indexes, policy: newPolicy(importMap, site.PicturesURL), accent: accent,
 	}, nil
 }
 
@@ -220,6 +224,10 @@ func (s *Server) handlePage(rc *fasthttp.RequestCtx) error {
 	requested := string(rc.Path())
 	if asset, ok := assets()[requested]; ok {
 		asset.Serve(rc)
+		return nil
+	}
+	if s.accent.path == requested {
+		s.accent.asset.Serve(rc)
 		return nil
 	}
 	if strings.Contains(path.Base(requested), ".") { // maybe a file of another release

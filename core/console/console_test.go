@@ -16,6 +16,7 @@ import (
 
 	"github.com/valyala/fasthttp"
 
+	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/clientapi"
 	"github.com/veneer-skins/veneer/core/console"
 	"github.com/veneer-skins/veneer/core/coretest"
@@ -30,6 +31,9 @@ func pages(t *testing.T, site console.Site) client {
 	t.Helper()
 	limits := testenv.Must(config.Read[httpserver.Limits]("", nil))(t)
 	options := httpserver.Options{Limits: limits}
+	if site.Branding.Name == "" {
+		site.Branding = testenv.Must(config.Read[core.Branding]("", nil))(t)
+	}
 	server := testenv.Must(console.New(options, nil, site, clientapi.Limiters{}))(t)
 	return connect(t, options.NewServer(server.Handler(options.AddressLimiter())))
 }
@@ -112,6 +116,50 @@ func TestIndex(t *testing.T) {
 		}
 	}
 }
+
+// surfaces matches the backgrounds of text in style.css, on light and on dark pages.
+var surfaces = regexp.MustCompile(`(?m)^  --(?:back|raised|tint): light-dark\((#[0-9a-f]+), (#[0-9a-f]+)\);`)
+
+// The index page has the site's name, and a stylesheet with the accent colour, which can be read on all backgrounds.
+func TestBranding(t *testing.T) {
+	t.Parallel()
+	backgrounds := surfaces.FindAllStringSubmatch(string(console.Modules()["app/style.css"]), -1)
+	testenv.Equal(t, len(backgrounds), 3, "the number of backgrounds in style.css")
+	for _, colour := range []string{core.DefaultAccent, "#000000", "#0B57D0", "#a3261f", "#7a00cc"} {
+		site := console.Site{LogoPath: "/site/logo.png"}
+		site.Branding = testenv.Must(config.Read[core.Branding]("", []string{"NAME=<Skins> {base}", "DESCRIPTION=\"quoted\"", "ACCENT=" + colour}))(t)
+		testenv.Do(t, site.Branding.Check())
+		light, dark := site.Branding.Accents()
+		for _, background := range backgrounds {
+			for text, on := range map[string]string{light: background[1], dark: background[2]} {
+				if len(on) == 4 { // as #fff
+					on = "#" + strings.Repeat(on[1:2], 2) + strings.Repeat(on[2:3], 2) + strings.Repeat(on[3:4], 2)
+				}
+				testenv.Check(t, core.Contrast(text, on) >= 4.5, "%s: the contrast of %s on %s is %.2f", colour, text, on, core.Contrast(text, on))
+			}
+		}
+		testenv.Check(t, core.Contrast(light, "#ffffff") >= 4.5 && core.Contrast(dark, "#10251a") >= 4.5, "%s: text on %s or %s lacks contrast", colour, light, dark)
+
+		c := pages(t, site)
+		body := string(c.Get(t, "/console/").Body)
+		for _, part := range []string{
+			`<title>&lt;Skins&gt; {base}</title>`, `<meta name="application-name" content="&lt;Skins&gt; {base}">`,
+			`<meta name="description" content="&#34;quoted&#34;">`, `<meta name="logo" content="/site/logo.png">`,
+		} {
+			testenv.Contains(t, body, part, "the index page")
+		}
+		found := accentLink.FindStringSubmatch(body)
+		if colour == core.DefaultAccent {
+			testenv.Check(t, found == nil, "the console's own colour has the stylesheet %v", found)
+			continue
+		}
+		css := c.Get(t, found[1])
+		testenv.Contains(t, string(css.Body), "light-dark("+light+","+dark+")", "the stylesheet")
+		checkHeaders(t, found[1], css, map[string]string{"Content-Type": "text/css; charset=utf-8", "Cache-Control": "public, max-age=31536000, immutable"})
+	}
+}
+
+var accentLink = regexp.MustCompile(`<link rel="stylesheet" href="(/console/[0-9a-f]+/accent\.css)">`)
 
 // pageInMain matches a page in main.js: its path, and its module.
 var pageInMain = regexp.MustCompile(`(?m)^  "(/[a-z/]*)": \{.*\bimport\("\./(pages/[^"]+)"\)`)

@@ -41,7 +41,7 @@ func pageModules() map[string]string {
 
 // newIndexes returns the index pages by the paths of the pages, and their import map. They differ in
 // the modules that the browser loads at once. That of all other paths has an empty path.
-func newIndexes(picturesURL string) (indexes map[string]string, importMap string, err error) {
+func newIndexes(site Site, accentPath string) (indexes map[string]string, importMap string, err error) {
 	template, err := embedded.ReadFile(indexName)
 	if err != nil {
 		return nil, "", err
@@ -53,6 +53,10 @@ func newIndexes(picturesURL string) (indexes map[string]string, importMap string
 	encoded, err := json.Marshal(map[string]any{"imports": urls})
 	if err != nil {
 		return nil, "", err
+	}
+	accentLink := ""
+	if accentPath != "" {
+		accentLink = `<link rel="stylesheet" href="` + accentPath + `">`
 	}
 	indexes = map[string]string{}
 	modules := pageModules()
@@ -67,7 +71,8 @@ func newIndexes(picturesURL string) (indexes map[string]string, importMap string
 			fmt.Fprintf(&preloads, "<link rel=\"modulepreload\" href=\"%s/%s\">\n", base(), name)
 		}
 		indexes[path] = strings.NewReplacer(
-			"{base}", base(), "{importmap}", string(encoded), "{preloads}", strings.TrimSuffix(preloads.String(), "\n"), "{pictures}", html.EscapeString(picturesURL),
+			"{base}", base(), "{importmap}", string(encoded), "{preloads}", strings.TrimSuffix(preloads.String(), "\n"), "{pictures}", html.EscapeString(site.PicturesURL),
+			"{name}", html.EscapeString(site.Branding.Name), "{description}", html.EscapeString(site.Branding.Description), "{logo}", site.LogoPath, "{accent}", accentLink,
 		).Replace(string(template))
 	}
 	return indexes, string(encoded), nil

@@ -47,6 +47,7 @@ type Config struct {
 	Proxies  clientip.Config
 	SMTP     mail.Config     `envPrefix:"SMTP_"`
 	Mail     core.MailConfig `envPrefix:"MAIL_"`
+	Site     core.Branding   `envPrefix:"SITE_"`
 	// PasswordMemory is the memory that hashing a password takes, in KiB: little, to save time.
 	PasswordMemory uint32 `env:"PASSWORD_MEMORY" envDefault:"64"`
 	Yggdrasil      struct {
@@ -148,7 +149,7 @@ func (s *Site) NewDomain(t *testing.T) Domain {
 	db, passwords, mails := postgrestest.Connect(t, s.URL), core.NewPasswordsOf(setup.PasswordMemory), setup.SMTP.Host != ""
 	logins := core.NewLogins(db, passwords, setup.Logins, s.Clock)
 	d := Domain{DB: db, Logins: logins, Passwords: passwords, Services: api.Services{
-		Site:          core.Site{Players: setup.Players, Textures: setup.Textures.Limits, Quotas: setup.Quotas, Scores: setup.Scores},
+		Site:          core.Site{Branding: setup.Site, Players: setup.Players, Textures: setup.Textures.Limits, Quotas: setup.Quotas, Scores: setup.Scores},
 		Users:         core.NewUsers(db, passwords, names, setup.Scores, mails),
 		Accounts:      core.NewAccounts(db, logins, passwords, mails),
 		Sessions:      core.NewSessions(db, logins, core.NewTokens(keys, "veneer", setup.TokenTTL, s.Clock), setup.SessionLimits, s.Clock),

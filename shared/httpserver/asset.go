@@ -20,6 +20,11 @@ type Asset struct {
 	gzip, brotli              func() coding
 }
 
+// NewCompressedAsset returns a file that is served as it is, since compressing it saves nothing: a picture.
+func NewCompressedAsset(content []byte, contentType, cacheControl string) *Asset {
+	return &Asset{contentType: contentType, cacheControl: cacheControl, identity: coding{content, `"` + Digest(content) + `"`}}
+}
+
 // coding is a file in one content coding. Each coding has its own entity tag, since the bytes
 // differ (RFC 9110, section 8.8.3.3).
 type coding struct {
@@ -68,12 +73,15 @@ func (a *Asset) Serve(rc *fasthttp.RequestCtx) {
 	request, header := &rc.Request.Header, &rc.Response.Header
 	chosen, name := a.identity, ""
 	switch {
+	case a.brotli == nil:
 	case request.HasAcceptEncoding("br"):
 		chosen, name = a.brotli(), "br"
 	case request.HasAcceptEncoding("gzip"):
 		chosen, name = a.gzip(), "gzip"
 	}
-	header.Add(fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding)
+	if a.brotli != nil {
+		header.Add(fasthttp.HeaderVary, fasthttp.HeaderAcceptEncoding)
+	}
 	header.Set(fasthttp.HeaderETag, chosen.etag)
 	if a.cacheControl != "" {
 		header.Set(fasthttp.HeaderCacheControl, a.cacheControl)

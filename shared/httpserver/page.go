@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"html/template"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -124,13 +125,41 @@ func (q *quality) update(kind, parameters, itself, family string) {
 	if specificity <= q.specificity {
 		return
 	}
-	q.specificity, q.value = specificity, 1
+	q.specificity, q.value = specificity, parseQuality(parameters)
+}
+
+// parseQuality returns the q value in the parameters of a range; 1 without one.
+func parseQuality(parameters string) float64 {
+	value := 1.0
 	for parameter := range strings.SplitSeq(parameters, ";") {
-		name, value, _ := strings.Cut(parameter, "=")
+		name, text, _ := strings.Cut(parameter, "=")
 		if strings.EqualFold(strings.TrimSpace(name), "q") {
-			q.value, _ = strconv.ParseFloat(strings.TrimSpace(value), 64) // 0 if it is not a number
+			value, _ = strconv.ParseFloat(strings.TrimSpace(text), 64) // 0 if it is not a number
 		}
 	}
+	return value
+}
+
+// Language returns which of the offered languages, as en and zh, a response should have: the one of the parameter lang, else
+// the one that Accept-Language prefers (RFC 9110, section 12.5.4), else the first one. It adds Accept-Language to Vary.
+func Language(rc *fasthttp.RequestCtx, offered ...string) string {
+	if len(offered) > 1 {
+		rc.Response.Header.Add(fasthttp.HeaderVary, fasthttp.HeaderAcceptLanguage)
+	}
+	if chosen := string(rc.QueryArgs().Peek("lang")); slices.Contains(offered, chosen) {
+		return chosen
+	}
+	best, most := offered[0], 0.0
+	for _, line := range rc.Request.Header.PeekAll(fasthttp.HeaderAcceptLanguage) {
+		for part := range strings.SplitSeq(string(line), ",") {
+			tag, parameters, _ := strings.Cut(part, ";")
+			primary, _, _ := strings.Cut(strings.ToLower(strings.TrimSpace(tag)), "-")
+			if q := parseQuality(parameters); q > most && slices.Contains(offered, primary) {
+				best, most = primary, q
+			}
+		}
+	}
+	return best
 }
 
 // robots allows crawlers everything but the API, which is for programs.

@@ -42,6 +42,31 @@ func TestPrefersHTML(t *testing.T) {
 	f(false, ",;=,/")
 }
 
+func TestLanguage(t *testing.T) {
+	t.Parallel()
+	f := func(want, target string, accept ...string) {
+		t.Helper()
+		rc := exchange(nil)
+		rc.Request.SetRequestURI(target)
+		for _, line := range accept {
+			rc.Request.Header.Add("Accept-Language", line)
+		}
+		testenv.Equal(t, httpserver.Language(rc, "en", "zh"), want, "%s, Accept-Language %q", target, accept)
+		testenv.Equal(t, string(rc.Response.Header.Peek("Vary")), "Accept-Language", "%s, Accept-Language %q: Vary", target, accept)
+	}
+	f("en", "/")
+	f("zh", "/?lang=zh")
+	f("zh", "/?lang=zh", "en")
+	f("en", "/?lang=fr")
+	f("zh", "/", "zh-Hans-CN,zh;q=0.9,en;q=0.8")
+	f("zh", "/", "fr, ZH-tw ; q=0.5, en;q=0.4")
+	f("en", "/", "fr;q=1", "zh;q=0, *;q=0.5")
+	f("en", "/", ",;=,-")
+	rc := exchange(nil)
+	testenv.Equal(t, httpserver.Language(rc, "de"), "de", "the only language")
+	testenv.Equal(t, string(rc.Response.Header.Peek("Vary")), "", "Vary with one language")
+}
+
 func TestPage(t *testing.T) {
 	t.Parallel()
 	page := httpserver.NewPage(httpserver.PageText{Title: "A <b>", Paragraphs: []string{"x & y"}, Links: []httpserver.Link{{"/api/docs", "The <API>"}, {"javascript:alert(1)", "no"}}})

@@ -49,10 +49,10 @@ func TestSettingsOfContainers(t *testing.T) {
 	testenv.Equal(t, *shell.Services["haproxy"].Environment["VENEER_TRUSTED_PROXIES"], "192.0.2.7/32", "haproxy trusts")
 
 	file := compose(t, map[string]string{
-		"deploy/compose/core.env": "CORE_DEMO=0\nCORE_DRAIN_WAIT=6s\nCORE_MAIL_SITE='Skins & Capes $'\nCORE_TRUSTED_PROXIES=10.2.0.0/16\n",
+		"deploy/compose/core.env": "CORE_DEMO=0\nCORE_DRAIN_WAIT=6s\nCORE_SITE_NAME='Skins & Capes $'\nCORE_TRUSTED_PROXIES=10.2.0.0/16\n",
 		"deploy/compose/edge.env": "EDGE_RENDER_WORKERS=4\nEDGE_CACHE_BYTES=1048576\n",
-	}, "CORE_DEMO=1", "CORE_DRAIN_WAIT=5s", "CORE_MAIL_SITE=Shell", "EDGE_RENDER_WORKERS=3", "VENEER_TRUSTED_PROXIES=192.0.2.7/32")
-	wantEnv(t, file, "CORE_DEMO=0", "CORE_DRAIN_WAIT=6s", "CORE_MAIL_SITE=Skins & Capes $",
+	}, "CORE_DEMO=1", "CORE_DRAIN_WAIT=5s", "CORE_SITE_NAME=Shell", "EDGE_RENDER_WORKERS=3", "VENEER_TRUSTED_PROXIES=192.0.2.7/32")
+	wantEnv(t, file, "CORE_DEMO=0", "CORE_DRAIN_WAIT=6s", "CORE_SITE_NAME=Skins & Capes $",
 		"CORE_TRUSTED_PROXIES=10.2.0.0/16", "EDGE_RENDER_WORKERS=4", "EDGE_CACHE_BYTES=1048576")
 }
 

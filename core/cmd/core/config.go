@@ -50,6 +50,7 @@ type settings struct {
 	Logins   core.LoginLimits   `envPrefix:"LIMIT_"`
 	Scores   core.ScorePrices   `envPrefix:"SCORE_"`
 	API      api.Config
+	Site     core.Branding `envPrefix:"SITE_"`
 
 	Console   string         `env:"CONSOLE" envDefault:"on" oneof:"on,off" help:"web console under /console/, to which / leads: on or off"`
 	Launchers string         `env:"YGGDRASIL" envDefault:"on" oneof:"on,off" help:"API of launchers and game servers under /api/yggdrasil: on, which takes PUBLIC_URL and YGGDRASIL_KEY_FILE, or off"`
@@ -107,6 +108,7 @@ func (s settings) check() error {
 		{"PURGE_", s.Purge.Check()},
 		{"SMTP_", s.SMTP.Check()},
 		{"MAIL_", s.Mail.Check()},
+		{"SITE_", s.Site.Check()},
 		{"YGGDRASIL_", s.Yggdrasil.Check()},
 	} {
 		if part.err != nil {

@@ -144,6 +144,9 @@ func (d *doctor) open(ctx context.Context) (err error) {
 	if d.files, err = objectStore(d.Objects); err != nil {
 		return err
 	}
+	if _, err = d.Site.ReadLogo(); err != nil {
+		return config.In(prefix+"SITE_", err)
+	}
 	d.db, err = postgres.Open(ctx, d.Config)
 	return config.In(prefix, err)
 }

@@ -197,7 +197,7 @@ func TestSettingsAreNamed(t *testing.T) {
 	for _, setting := range []string{
 		"CORE_OBJECTS_URL=ftp://textures", "CORE_BODY_BYTES=-1", "CORE_UPLOAD_MAX_BYTES=-1", "CORE_UPLOAD_CONCURRENCY=0",
 		"CORE_CORS_ORIGINS=https://skins.example/", "CORE_LOG_SAMPLE_RATE=2", "CORE_TRACES_SAMPLE=-1",
-		"CORE_TOKEN_KEYS_FILE=/nowhere/keys", "CORE_REGISTRATION=confirm", "CORE_MAIL_SITE=A\nB",
+		"CORE_TOKEN_KEYS_FILE=/nowhere/keys", "CORE_REGISTRATION=confirm", "CORE_SITE_NAME=A\nB",
 	} {
 		name, value, _ := strings.Cut(setting, "=")
 		f(name, value, "serve")
@@ -403,7 +403,7 @@ func TestUserPasswd(t *testing.T) {
 	fails(t, "password", environ, "", "user", "passwd", "steve@example.com")
 	fails(t, "first that attackers try", environ, "password1\n", "user", "passwd", "steve@example.com")
 	fails(t, "the name of the site or your", environ, "steve@example.com\n", "user", "passwd", "steve@example.com")
-	fails(t, "the name of the site or your", append(environ, "CORE_MAIL_SITE=Skinland"), "skinland1\n", "user", "passwd", "steve@example.com")
+	fails(t, "the name of the site or your", append(environ, "CORE_SITE_NAME=Skinland"), "skinland1\n", "user", "passwd", "steve@example.com")
 	fails(t, "no user", environ, "another horse\n", "user", "passwd", "zombie@example.com")
 	fails(t, "EMAIL", environ, "another horse\n", "user", "passwd")
 	fails(t, "CORE_DATABASE_URL", withSetting(environ, "CORE_DATABASE_URL", ""), "another horse\n", "user", "passwd", "steve@example.com")

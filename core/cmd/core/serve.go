@@ -71,7 +71,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	defer db.Close()
 
 	// Services.
-	passwords := core.NewPasswords(cfg.Mail.Site)
+	passwords := core.NewPasswords(cfg.Site.Name)
 	logins := core.NewLogins(db, passwords, cfg.Logins, time.Now)
 	services, err := newServices(cfg, db, files, passwords, logins)
 	if err != nil {
@@ -114,7 +114,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	consoleTasks, err := addConsole(cfg, services.Sessions, public, options)
+	consoleTasks, err := addConsole(cfg, services, public, options)
 	if err != nil {
 		return err
 	}
@@ -219,15 +219,15 @@ func loadCertificates(cfg settings, log *slog.Logger) (public, edges *tlsreload.
 
 // addConsole mounts the web console on the public listener, if the site has it. It returns what runs
 // in the background.
-func addConsole(cfg settings, sessions *core.Sessions, to *api.Server, options httpserver.Options) (tasks []func(context.Context), err error) {
+func addConsole(cfg settings, services api.Services, to *api.Server, options httpserver.Options) (tasks []func(context.Context), err error) {
 	if cfg.Console == "off" {
 		return nil, nil
 	}
-	site := console.Site{LaunchersPath: to.LaunchersPath(), UserJSON: api.UserJSON}
+	site := console.Site{Branding: cfg.Site, LogoPath: to.LogoPath(), LaunchersPath: to.LaunchersPath(), UserJSON: api.UserJSON}
 	if origin := strings.TrimRight(cfg.TexturesURL, "/"); origin != strings.TrimRight(cfg.PublicURL, "/") {
 		site.PicturesURL = origin
 	}
-	server, err := console.New(options, sessions, site, to.Limiters())
+	server, err := console.New(options, services.Sessions, site, to.Limiters())
 	if err != nil {
 		return nil, fmt.Errorf("BUG: the console cannot be served: %w", err)
 	}
@@ -241,6 +241,10 @@ func newServices(cfg settings, db *postgres.DB, files *blobstore.Store, password
 	if err != nil {
 		return api.Services{}, err
 	}
+	logo, err := cfg.Site.ReadLogo()
+	if err != nil {
+		return api.Services{}, config.In(prefix+"SITE_", err)
+	}
 	tokens := core.NewTokens(cfg.TokenKeys, cfg.TokenIssuer, cfg.TokenTTL, time.Now)
 	var links *core.Links
 	if cfg.sendsMail() {
@@ -249,7 +253,7 @@ func newServices(cfg settings, db *postgres.DB, files *blobstore.Store, password
 	return api.Services{
 		Links: links,
 		Site: core.Site{
-			Players: cfg.Players, Textures: cfg.Textures.Limits, Quotas: cfg.Quotas, Scores: cfg.Scores, TexturesURL: strings.TrimRight(cfg.TexturesURL, "/"),
+			Branding: cfg.Site, Logo: logo, Players: cfg.Players, Textures: cfg.Textures.Limits, Quotas: cfg.Quotas, Scores: cfg.Scores, TexturesURL: strings.TrimRight(cfg.TexturesURL, "/"),
 		},
 		Users:         core.NewUsers(db, passwords, names, cfg.Scores, cfg.sendsMail()),
 		Accounts:      core.NewAccounts(db, logins, passwords, cfg.sendsMail()),
@@ -288,7 +292,7 @@ func newOutbox(cfg settings, db *postgres.DB, log *slog.Logger) (*core.Outbox, e
 	if err != nil {
 		return nil, config.In(prefix+"SMTP_", err)
 	}
-	return core.NewOutbox(db, mail.NewSender(client, cfg.Mail), cfg.Mail, cfg.SMTP.Timeout, log, time.Now), nil
+	return core.NewOutbox(db, mail.NewSender(client, cfg.Site.Name, cfg.Mail.URL), cfg.Mail, cfg.SMTP.Timeout, log, time.Now), nil
 }
 
 const (

@@ -22,7 +22,7 @@ import (
 // userAddConfig is the settings of core user add.
 type userAddConfig struct {
 	postgres.Config
-	Site    string            `env:"MAIL_SITE" envDefault:"Veneer"` // which no password may be
+	Site    string            `env:"SITE_NAME" envDefault:"Veneer"` // which no password may be
 	Players core.PlayerLimits `envPrefix:"PLAYER_"`
 	Scores  core.ScorePrices  `envPrefix:"SCORE_"`
 }
@@ -122,7 +122,7 @@ func askPassword(ctx context.Context, terminal *os.File) (string, error) {
 type userPasswdConfig struct {
 	postgres.Config
 	MailHost string `env:"SMTP_HOST"`
-	Site     string `env:"MAIL_SITE" envDefault:"Veneer"` // which no password may be
+	Site     string `env:"SITE_NAME" envDefault:"Veneer"` // which no password may be
 }
 
 // userPasswdCommand sets a user's password. If the site sends e-mail, the user is notified.

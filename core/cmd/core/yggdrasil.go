@@ -80,7 +80,7 @@ func addLaunchers(
 		Players:      services.Players,
 		Uploads:      core.NewLauncherUploads(services.Textures, services.Closets, services.Players),
 	}, cfg.Yggdrasil.Config, yggdrasil.Site{
-		Name: cfg.Mail.Site, Homepage: cmp.Or(cfg.Mail.URL, cfg.PublicURL), TexturesHost: parsed.Hostname(),
+		Name: cfg.Site.Name, Homepage: cmp.Or(cfg.Mail.URL, cfg.PublicURL), TexturesHost: parsed.Hostname(),
 	}, to.Limiters(), cmp.Or(cfg.Textures.Bytes, blobstore.MaxSize))
 	if err != nil {
 		return launchers{}, config.In(prefix+"YGGDRASIL_", err)

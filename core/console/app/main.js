@@ -2,7 +2,7 @@
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import { batch, effect, signal } from "@preact/signals";
-import { html, notify, Notices, sentence, subject } from "./parts/basics.js";
+import { html, logo, notify, Notices, sentence, siteName, subject } from "./parts/basics.js";
 import { forgetLists, href, navigate, place, restoreScroll, signInPath, target } from "./router.js";
 import { signOut, start, user } from "./session.js";
 import { language, languages, load, recall, remember, t } from "./words.js";
@@ -154,7 +154,7 @@ function Missing() {
 }
 
 effect(() => {
-  if (language.value && shown.value.Page) document.title = (subject.value || t(shown.value.title)) + " · Veneer";
+  if (language.value && shown.value.Page) document.title = (subject.value || t(shown.value.title)) + " · " + siteName;
 });
 
 const storedTheme = "veneer.theme";
@@ -227,7 +227,7 @@ function Frame() {
       document.getElementById("main")?.focus();
     }}>${t("frame.skip")}</a>
     <header>
-      <a class="brand" href=${href("/")}>Veneer</a>
+      <a class="brand" href=${href("/")}>${logo && html`<img src=${logo} alt="" width="28" height="28" />`}<bdi>${siteName}</bdi></a>
       <${Navigation} label=${t("frame.pages")} paths=${account ? navigation : openNavigation} />
       ${account
         ? html`<button type="button" onClick=${leave}>${t("frame.signOut")}</button>`

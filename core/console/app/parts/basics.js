@@ -284,8 +284,16 @@ export function Form({ fields, action, onSubmit, children }) {
   </form>`;
 }
 
+/** @param {string} name of what the index page says of the site */
+const meta = (name) => document.querySelector(`meta[name="${name}"]`)?.getAttribute("content") ?? "";
+
+export const siteName = meta("application-name");
+
+/** The path of the site's logo; empty for none. */
+export const logo = meta("logo");
+
 /** The base URL of pictures and of texture files; empty if it is that of the page. */
-export const pictures = document.querySelector('meta[name="pictures"]')?.getAttribute("content") ?? "";
+export const pictures = meta("pictures");
 
 /**
  * A picture of a texture, in the resolution of the screen. The box has the size before it arrives. One
