@@ -10,6 +10,7 @@ import (
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/roots"
 	"github.com/veneer-skins/veneer/shared/version"
 )
 
@@ -86,11 +87,11 @@ func (c *healthCheck) healthy(ctx context.Context) bool {
 }
 
 // redirectToEdges redirects a request for what core does not have to the same path at the edges, which have the pictures,
-// and reports whether it did: not if their address is unknown, or was requested.
+// and reports whether it did: not if their address is unknown, or was requested, and not for what they forward to core.
 func (s *Server) redirectToEdges(rc *fasthttp.RequestCtx) bool {
 	const longest = 2000 // of all, so that no proxy in front finds the header too long
 	origin, target := s.Site.TexturesURL, httpserver.OriginForm(rc.URI())
-	if origin == "" || len(target) > longest || target[0] != '/' || !rc.IsGet() && !rc.IsHead() || strings.HasSuffix(origin, "//"+string(rc.Host())) {
+	if origin == "" || roots.Of(string(rc.Path())) != "" || len(target) > longest || target[0] != '/' || !rc.IsGet() && !rc.IsHead() || strings.HasSuffix(origin, "//"+string(rc.Host())) {
 		return false
 	}
 	rc.SetStatusCode(fasthttp.StatusPermanentRedirect)

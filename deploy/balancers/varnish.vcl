@@ -1,5 +1,5 @@
-# Varnish as the load balancer and cache: the API and the console go to core, everything
-# else to the edges. It caches what Cache-Control allows until it is purged:
+# Varnish as the load balancer and cache: the site's pages, the API and the console go to
+# core, everything else to the edges. It caches what Cache-Control allows until it is purged:
 #
 #   varnishd -a :8080 -f /etc/varnish/varnish.vcl -s malloc,1g
 vcl 4.1;
@@ -65,7 +65,7 @@ sub vcl_recv {
   unset req.http.tracestate;
 
   # Below /api/yggdrasil/skins/ are files for games, which edges have.
-  if (req.url ~ "^/(api|console)([/?]|$)" && req.url !~ "^/api/yggdrasil/skins/") {
+  if (req.url ~ "^/((api|console|p|t|site)(/[^?]*)?|robots[.]txt|manifest[.]webmanifest|favicon[.]ico|apple-touch-icon[.]png|[.]well-known/change-password)?([?]|$)" && req.url !~ "^/api/yggdrasil/skins/") {
     set req.backend_hint = core;
     return (pass);
   }

@@ -1,10 +1,9 @@
 // Package api is the public HTTP interface of the edge: it parses a URL into an edge.Request,
-// and writes an edge.Response as headers and bytes. It also forwards /api and /console to core.
+// and writes an edge.Response as headers and bytes. It also forwards core's roots to core.
 package api
 
 import (
 	"bytes"
-	"strings"
 	"time"
 
 	"github.com/valyala/fasthttp"
@@ -13,6 +12,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/config"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/roots"
 	"github.com/veneer-skins/veneer/shared/yggproto"
 )
 
@@ -25,9 +25,9 @@ type Config struct {
 	// UnknownPlayerStatus is 404 or 204.
 	UnknownPlayerStatus int    `env:"UNKNOWN_PLAYER_STATUS" envDefault:"404" oneof:"404,204" help:"status of a profile or file that a game requests by a player's name, when there is no such player or it wears no such texture: 404, or 204, which CustomSkinLoader remembers for a minute; it requests a 404 again each time"`
 	CompatRoutes        bool   `env:"COMPAT_ROUTES" envDefault:"true" help:"serve the URLs of other skin services (Crafatar, mc-heads.net, Minotar and others) as well, so that plugins and sites need another host only"`
-	APIUpstream         string `env:"API_UPSTREAM" example:"http://127.0.0.1:8080" help:"core's public listener, as in http://127.0.0.1:8080, to which /api, /console and the profiles of compatible URLs are forwarded; empty: they are not found here"`
+	APIUpstream         string `env:"API_UPSTREAM" example:"http://127.0.0.1:8080" help:"core's public listener, as in http://127.0.0.1:8080, to which what core serves (/, /api, /console, pages of players) and the profiles of compatible URLs are forwarded; empty: they are not found here"`
 	APICA               string `env:"API_CA" example:"/etc/ssl/certs/ca-certificates.crt" needs:"API_UPSTREAM" help:"path of a PEM file with the certificate authorities of core's public listener; empty: the system's"`
-	ExamplePlayer       string `env:"EXAMPLE_PLAYER" example:"Steve" help:"name of the player whose pictures the page at / shows; empty: the default skin"`
+	ExamplePlayer       string `env:"EXAMPLE_PLAYER" example:"Steve" help:"name of the player whose pictures the page at /pictures shows; empty: the default skin"`
 	LaunchersURL        string `env:"YGGDRASIL_URL" example:"/api/yggdrasil/" help:"core's API of launchers, which they are told at /: /api/yggdrasil/ if API_UPSTREAM forwards it, else its address; empty: they are told nothing"`
 }
 
@@ -66,11 +66,13 @@ func New(opts httpserver.Options, pictures *edge.Pictures, cfg Config) (*Server,
 	}
 	opts.Listener, opts.DefaultHeaders = "public", setDefaultHeaders
 	opts.ErrorFormat, opts.IsUnlimited = formatError, yggproto.IsGameServer
-	var links []httpserver.Link
+	links := []httpserver.Link{{Path: roots.Front, Text: "Start page"}}
+	var pageLinks []httpserver.Link // none for the page that is the start page itself
 	if upstream != nil {
 		links = append(links,
-			httpserver.Link{Path: consoleRoot + "/", Text: "Sign in, and dress your players"},
+			httpserver.Link{Path: roots.Console + "/", Text: "Sign in, and dress your players"},
 			httpserver.Link{Path: "/api/docs", Text: "Documentation of the API"})
+		pageLinks = links
 	}
 	return &Server{
 		opts: opts, pictures: pictures, tags: cfg.CacheTags, playerCacheControl: newPlayerCacheControl(cfg.SMaxage),
@@ -78,8 +80,8 @@ func New(opts httpserver.Options, pictures *edge.Pictures, cfg Config) (*Server,
 		noContent:       cfg.UnknownPlayerStatus == fasthttp.StatusNoContent,
 		upstream:        upstream, routes: newRoutes(opts), limiter: opts.AddressLimiter(), repeats: newRepeats(),
 		launchersURL: cfg.LaunchersURL,
-		startPage:    newStartPage(links, cfg.ExamplePlayer, cfg.CompatRoutes),
-		notFoundPage: httpserver.NotFoundPage(append([]httpserver.Link{{Path: "/", Text: "Start page"}}, links...)...),
+		startPage:    newStartPage(pageLinks, cfg.ExamplePlayer, cfg.CompatRoutes),
+		notFoundPage: httpserver.NotFoundPage(links...),
 	}, nil
 }
 
@@ -191,46 +193,37 @@ func writePreflight(rc *fasthttp.RequestCtx) {
 // headerLaunchers tells launchers where their API is.
 const headerLaunchers = "X-Authlib-Injector-API-Location"
 
-// Roots of what core serves.
-const (
-	apiRoot     = "/api"
-	consoleRoot = "/console"
-)
+// picturesPath is the path of the page of addresses, which an edge without core behind it has at / as well.
+const picturesPath = "/pictures"
 
 // isAPI reports whether a path is /api or below it.
-func isAPI(path string) bool { return isBelow(path, apiRoot) }
-
-// isBelow reports whether a path is a root or below it.
-func isBelow(path, root string) bool {
-	rest, ok := strings.CutPrefix(path, root)
-	return ok && (rest == "" || rest[0] == '/')
-}
+func isAPI(path string) bool { return roots.IsBelow(path, roots.API) }
 
 // serveNonImage serves a request for anything but a picture, a file or a profile.
 func (s *Server) serveNonImage(rc *fasthttp.RequestCtx, path string) error {
-	if isAPI(path) {
+	root := roots.Of(path)
+	if root == roots.API {
 		s.routes.api.AssignTo(rc)
-		httpserver.Canonicalise(rc.URI(), apiRoot+"/")
-		if s.upstream != nil && isCanonical(rc.URI(), apiRoot) {
-			return s.upstream.forward(rc, httpserver.OriginForm(rc.URI()))
-		}
+		httpserver.Canonicalise(rc.URI(), roots.API+"/")
+	}
+	if s.upstream != nil && root != "" && isCanonical(rc.URI(), root) {
+		s.routes.core[root].AssignTo(rc)
+		return s.forwardRoot(rc, root)
+	}
+	if root == roots.API {
 		setAPIDefaultHeaders(rc)
 		return fault.New(fault.NotFound, "There is no API here.")
 	}
-	if isBelow(path, consoleRoot) && s.upstream != nil && isCanonical(rc.URI(), consoleRoot) {
-		s.routes.console.AssignTo(rc)
-		return s.upstream.forward(rc, httpserver.OriginForm(rc.URI()))
-	}
 	setDefaultHeaders(rc)
-	switch path {
-	case "/":
-		s.routes.root.AssignTo(rc)
-		if s.launchersURL != "" {
-			rc.Response.Header.Set(headerLaunchers, s.launchersURL)
+	switch {
+	case path == picturesPath, path == roots.Front && s.upstream == nil:
+		s.routes.pictures.AssignTo(rc)
+		if path == roots.Front {
+			s.setLaunchers(rc)
 		}
 		return serveGet(rc, func() { s.startPage.write(rc) })
-	case "/robots.txt":
-		s.routes.robots.AssignTo(rc)
+	case path == roots.Robots:
+		s.routes.core[path].AssignTo(rc)
 		return serveGet(rc, func() { httpserver.Robots(rc) })
 	default:
 		if rc.IsOptions() && string(rc.RequestURI()) == "*" { // of the server (RFC 9110, section 9.3.7)
@@ -239,6 +232,22 @@ func (s *Server) serveNonImage(rc *fasthttp.RequestCtx, path string) error {
 		}
 		rc.Response.Header.SetCanonical(keyCacheControl, ccNotFound)
 		return s.notFoundPage.WriteNotFound(rc)
+	}
+}
+
+// forwardRoot forwards a request for what core has below a root.
+func (s *Server) forwardRoot(rc *fasthttp.RequestCtx, root string) error {
+	err := s.upstream.forward(rc, httpserver.OriginForm(rc.URI()))
+	if root == roots.Front && err == nil {
+		s.setLaunchers(rc)
+	}
+	return err
+}
+
+// setLaunchers tells launchers where their API is, if it is to be told.
+func (s *Server) setLaunchers(rc *fasthttp.RequestCtx) {
+	if s.launchersURL != "" {
+		rc.Response.Header.Set(headerLaunchers, s.launchersURL)
 	}
 }
 

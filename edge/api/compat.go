@@ -8,6 +8,7 @@ import (
 	"github.com/veneer-skins/veneer/edge"
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/roots"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/yggproto"
 )
@@ -205,7 +206,10 @@ func cutCompatWord(path string) (route *edge.CompatRoute, rest string) {
 
 // reservedSegments are first segments of paths that are no subject.
 var reservedSegments = func() map[string]bool {
-	all := map[string]bool{"": true, apiRoot[1:]: true, consoleRoot[1:]: true, craftheadRoot[1:]: true, "profile": true, "p": true, "t": true, "pictures": true}
+	all := map[string]bool{"": true, craftheadRoot[1:]: true, picturesPath[1:]: true, "profile": true}
+	for _, root := range roots.Trees {
+		all[root[1:]] = true
+	}
 	first := func(prefix string) string {
 		segment, _, _ := strings.Cut(prefix[1:], "/")
 		return segment

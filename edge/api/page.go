@@ -21,7 +21,7 @@ var pageFiles embed.FS
 
 var startTemplate = template.Must(template.ParseFS(pageFiles, "page/index.html"))
 
-// startPage is the page at /: examples, and all addresses.
+// startPage is the page at /pictures: examples, and all addresses.
 type startPage struct {
 	asset  *httpserver.Asset
 	policy string

@@ -3,6 +3,7 @@
 package api_test
 
 import (
+	"cmp"
 	"html"
 	"net/http"
 	"regexp"
@@ -15,7 +16,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
-// Browsers get HTML pages at / and at unknown paths, all other clients JSON.
+// Browsers get HTML pages at /pictures, at / without an upstream, and at unknown paths, all other clients JSON.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	const browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"
@@ -48,10 +49,9 @@ func TestPages(t *testing.T) {
 			}
 		}
 		const notFound = "public, max-age=15"
-		f("/", browser, 200, page, "<h1>Veneer</h1>", "no-cache", "Accept-Encoding")
-		f("/", "*/*", 200, page, "<h1>Veneer</h1>", "no-cache", "Accept-Encoding")
-		f("/robots.txt", browser, 200, text, "Disallow: /api/\n", "public, max-age=3600", "")
-		for _, path := range []string{"/nothing", "/favicon.ico", "/avatar/", "/preview/user/1", "/apiary"} {
+		f("/pictures", browser, 200, page, "<h1>Veneer</h1>", "no-cache", "Accept-Encoding")
+		f("/pictures", "*/*", 200, page, "<h1>Veneer</h1>", "no-cache", "Accept-Encoding")
+		for _, path := range []string{"/nothing", "/pictures/x", "/avatar/", "/preview/user/1", "/apiary"} {
 			f(path, browser, 404, page, `<a href="/">Start page</a>`, notFound, "Accept")
 			f(path, "*/*", 404, data, `{"code":3,`, notFound, "Accept")
 		}
@@ -59,8 +59,12 @@ func TestPages(t *testing.T) {
 		w.do(t, http.MethodGet, "/avatar/99", http.Header{"Accept": {browser}}, "").expect(t, "/avatar/99", 404,
 			"Content-Type", data, "Vary", "")
 
-		w.checkMethods(t, "/", "/robots.txt")
+		w.checkMethods(t, "/pictures")
 		if !passes {
+			w.checkMethods(t, "/", "/robots.txt")
+			f("/", browser, 200, page, "<h1>Veneer</h1>", "no-cache", "Accept-Encoding")
+			f("/robots.txt", browser, 200, text, "Disallow: /api/\n", "public, max-age=3600", "")
+			f("/p/Steve", browser, 404, page, `<a href="/">Start page</a>`, notFound, "Accept")
 			f("/console/", browser, 404, page, `<a href="/">Start page</a>`, notFound, "Accept")
 			w.do(t, http.MethodGet, "/api/nothing", http.Header{"Accept": {browser}}, "").expect(t, "/api/nothing", 404,
 				"Content-Type", data)
@@ -74,10 +78,12 @@ func TestLaunchersURL(t *testing.T) {
 	const header = "X-Authlib-Injector-Api-Location"
 	for _, location := range []string{"", "/api/yggdrasil/", "https://api.example.org/api/yggdrasil/"} {
 		w := openSeeded(t, func(s *setup) { s.api.LaunchersURL = location })
-		for path, want := range map[string]string{"/": location, "/avatar/1": "", "/nothing": ""} {
+		for path, want := range map[string]string{"/": location, "/pictures": "", "/avatar/1": "", "/nothing": ""} {
 			testenv.Equal(t, w.do(t, http.MethodGet, path, nil, "").header.Get(header), want,
 				"%q: the header of %s", location, path)
 		}
+		forwards := openForwarding(t, func(w http.ResponseWriter, _ *http.Request) { w.Header().Set(header, "/core/") }, func(s *setup) { s.api.LaunchersURL = location })
+		testenv.Equal(t, forwards.get(t, "/").header.Get(header), cmp.Or(location, "/core/"), "%q: the header of / from core", location)
 	}
 }
 
@@ -97,13 +103,13 @@ func submatches(pattern *regexp.Regexp, page string) (all []string) {
 	return all
 }
 
-// The page at / has the addresses of all views, all parameters, and the addresses of other services unless
+// The page at /pictures has the addresses of all views, all parameters, and the addresses of other services unless
 // they are off. Its examples are pictures.
 func TestStartPage(t *testing.T) {
 	t.Parallel()
 	for _, hasCompatRoutes := range []bool{false, true} {
 		w := openSeeded(t, func(s *setup) { s.api.CompatRoutes, s.api.ExamplePlayer = hasCompatRoutes, "Élan" })
-		page := w.get(t, "/").body
+		page := w.get(t, "/pictures").body
 		addresses := submatches(address, page)
 		for _, view := range edge.Views {
 			for _, route := range view.Routes {
@@ -146,7 +152,7 @@ func TestStartPage(t *testing.T) {
 func TestStartPageHeaders(t *testing.T) {
 	t.Parallel()
 	w := openSeeded(t)
-	got := w.get(t, "/")
+	got := w.get(t, "/pictures")
 	styles, scripts := submatches(inlineStyle, got.body), submatches(inlineScript, got.body)
 	if len(styles) != 1 || len(scripts) != 1 || strings.Count(got.body, "<script") != 1 || regexp.MustCompile(` (on[a-z]+|style)=`).MatchString(got.body) {
 		t.Fatalf("the page has the styles %q and the scripts %q, or inline handlers", styles, scripts)
@@ -159,9 +165,9 @@ func TestStartPageHeaders(t *testing.T) {
 		"without a player in the settings the page does not show the default skin")
 	for _, coding := range []string{"", "gzip", "br"} {
 		header := http.Header{"Accept-Encoding": {coding}}
-		first := w.do(t, http.MethodGet, "/", header, "")
+		first := w.do(t, http.MethodGet, "/pictures", header, "")
 		header.Set("If-None-Match", first.header.Get("Etag"))
-		again := w.do(t, http.MethodGet, "/", header, "")
+		again := w.do(t, http.MethodGet, "/pictures", header, "")
 		if first.header.Get("Content-Encoding") != coding || again.status != http.StatusNotModified || again.body != "" || again.header.Get("Etag") != first.header.Get("Etag") {
 			t.Errorf("%q: %v, and then %d %v; want 304", coding, first.header, again.status, again.header)
 		}

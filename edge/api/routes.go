@@ -2,6 +2,7 @@ package api
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/valyala/fasthttp"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/edge/render"
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
+	"github.com/veneer-skins/veneer/shared/roots"
 )
 
 // format is the format of a response, as a label of metrics.
@@ -77,16 +79,20 @@ func errorOutcome(err error) outcome {
 
 // routes are the routes of the public listener, in metrics and logs.
 type routes struct {
-	api, console *httpserver.Route // all requests that are forwarded
-	root, robots *httpserver.Route
-	views        [][formatCount][outcomeCount]*httpserver.Route // by the number of the route
+	api, pictures *httpserver.Route
+	core          map[string]*httpserver.Route                   // by the root of what is forwarded
+	views         [][formatCount][outcomeCount]*httpserver.Route // by the number of the route
 }
 
 func newRoutes(opts httpserver.Options) *routes {
 	r := &routes{
-		api: opts.Route(apiRoot), console: opts.Route(consoleRoot), root: opts.Route("/"), robots: opts.Route("/robots.txt"),
+		pictures: opts.Route(picturesPath), core: map[string]*httpserver.Route{},
 		views: make([][formatCount][outcomeCount]*httpserver.Route, len(routeNames)),
 	}
+	for _, root := range slices.Concat(roots.Paths, roots.Trees) {
+		r.core[root] = opts.Route(root)
+	}
+	r.api = r.core[roots.API]
 	for number, name := range routeNames {
 		for i, format := range formatNames {
 			for j, outcome := range outcomeNames {

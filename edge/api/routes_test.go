@@ -52,7 +52,8 @@ func TestRoutes(t *testing.T) {
 	f("/api/yggdrasil/skins/MinecraftSkins", "/api")
 	f("/preview/user/1", "other")
 	f("/avatar/", "other")
-	f("/", "/")
+	f("/", "/pictures")
+	f("/pictures", "/pictures")
 	f("/robots.txt", "/robots.txt")
 	f("/nothing", "other")
 }

@@ -30,6 +30,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
 	"github.com/veneer-skins/veneer/shared/httpserver/httpservertest"
 	"github.com/veneer-skins/veneer/shared/logging/loggingtest"
+	"github.com/veneer-skins/veneer/shared/roots"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 	"github.com/veneer-skins/veneer/shared/testenv"
@@ -55,6 +56,7 @@ type testServer struct {
 	directory string
 	resolver  *edge.Resolver
 	log       *loggingtest.Buffer
+	forwards  bool // to an upstream
 
 	backend *countingBackend // counts fetches and renders
 }
@@ -119,7 +121,7 @@ func open(tb testing.TB, changes ...func(*setup)) *testServer {
 	for _, change := range changes {
 		change(&with)
 	}
-	s := &testServer{core: origintest.Start(tb), directory: tb.TempDir(), backend: with.backend, log: &loggingtest.Buffer{}}
+	s := &testServer{core: origintest.Start(tb), forwards: with.api.APIUpstream != "", directory: tb.TempDir(), backend: with.backend, log: &loggingtest.Buffer{}}
 	log := slog.New(slog.NewTextHandler(s.log, nil))
 
 	store := testenv.Must(blobstore.New(blobstore.Config{URL: "file://" + s.directory, Timeout: time.Minute}))(tb)
@@ -223,7 +225,7 @@ func (r reply) expect(tb testing.TB, what string, status int, fields ...string) 
 func (s *testServer) do(tb testing.TB, method, path string, header http.Header, body string) reply {
 	tb.Helper()
 	response := httpservertest.Call(tb, nil, method, s.url+path, header, body)
-	isCore := strings.HasPrefix(path, "/api") || path == "/console"
+	isCore := strings.HasPrefix(path, "/api") || roots.Of(path) != "" && s.forwards
 	// Responses of core have their own.
 	for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cross-Origin-Resource-Policy": "cross-origin"} {
 		if got := response.Header.Values(name); !isCore && (len(got) != 1 || got[0] != want) {

@@ -171,12 +171,12 @@ func (tab *tab) loadAll(t *testing.T) {
 	tab.await(t, allShown)
 }
 
-// The page at / of an edge shows pictures of a player, and of another player by the keyboard alone. Its
+// The page at /pictures of an edge shows pictures of a player, and of another player by the keyboard alone. Its
 // addresses can be copied, with and without the clipboard's permission.
 func TestStartPage(t *testing.T) {
 	t.Parallel()
 	s, w := openSite(t, "CORE_DEMO=1", "EDGE_EXAMPLE_PLAYER=Demo")
-	w.do(t, chromedp.Navigate(s.EdgeURL+"/"))
+	w.do(t, chromedp.Navigate(s.EdgeURL+"/pictures"))
 	w.loadAll(t)
 	w.await(t, haveAddress+`("/face/player/Demo")`)
 	const setAll = `((open) => { for (const d of document.querySelectorAll("details")) d.open = open; return true; })`
@@ -220,7 +220,7 @@ func TestStartPageWithoutScripts(t *testing.T) {
 	t.Parallel()
 	s, w := openSite(t)
 	send(t, w, emulation.SetScriptExecutionDisabled, emulation.SetScriptExecutionDisabledParams{Value: true})
-	w.do(t, chromedp.Navigate(s.EdgeURL+"/"))
+	w.do(t, chromedp.Navigate(s.EdgeURL+"/pictures"))
 	w.loadAll(t)
 	w.await(t, haveAddress+`("/face/user/0")`)
 	fields := eval[int](t, w, `[...document.querySelectorAll("input, button")].filter((e) => e.checkVisibility()).length`)

@@ -17,6 +17,7 @@ import (
 	"github.com/veneer-skins/veneer/bench/system/stack"
 	"github.com/veneer-skins/veneer/shared/blobstore/blobstoretest"
 	"github.com/veneer-skins/veneer/shared/edgeproto"
+	"github.com/veneer-skins/veneer/shared/roots"
 	"github.com/veneer-skins/veneer/shared/testenv"
 	"github.com/veneer-skins/veneer/shared/testenv/cmptest"
 )
@@ -122,7 +123,7 @@ func paths(t *testing.T, hash string) []string {
 
 // isCorePath reports whether an edge sends a path to core.
 func isCorePath(path string) bool {
-	return path == "/api" || strings.HasPrefix(path, "/api/") && !strings.HasPrefix(path, "/api/yggdrasil/skins/")
+	return roots.Of(path) != "" && !strings.HasPrefix(path, roots.Files)
 }
 
 // Every answer of every listener, errors included, has its security and caching headers.
@@ -171,10 +172,10 @@ func TestEveryAnswerHasItsHeaders(t *testing.T) {
 	}
 	w.send(t, sameOrigin, "POST", s.CoreURL+"/api/auth/register", http.Header{"Content-Type": {"application/json"}}, `{"email":"bob@example.com","password":"correct horse","nickname":"Bob"}`)
 	browser := http.Header{"Accept": {"text/html,*/*;q=0.8"}}
-	for _, path := range []string{"/nothing", "/", "/robots.txt"} {
+	for path, fromEdge := range map[string]audience{"/nothing": crossOrigin, "/pictures": crossOrigin, "/": sameOrigin, "/robots.txt": sameOrigin} {
 		for _, header := range []http.Header{nil, browser} {
 			w.send(t, sameOrigin, "GET", s.CoreURL+path, header, "")
-			w.send(t, crossOrigin, "GET", s.EdgeURL+path, header, "")
+			w.send(t, fromEdge, "GET", s.EdgeURL+path, header, "")
 		}
 	}
 	w.sendUnreadable(t, sameOrigin, s.CoreURL)
