@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/netip"
+	"strconv"
 
 	"github.com/google/uuid"
 
@@ -41,6 +42,8 @@ type EmailChange struct {
 // change nothing of the account, unless the user still has the password hash. The others return
 // ErrSignedOut when the user is gone.
 type AccountStore interface { //nolint:interfacebloat // Accounts, its only user, calls each method
+	emailKeys
+
 	// SetNickname replaces the nickname of a user.
 	SetNickname(ctx context.Context, by Actor, user UserID, nickname string) (User, error)
 
@@ -75,6 +78,10 @@ type AccountStore interface { //nolint:interfacebloat // Accounts, its only user
 	// SetPermission sets the permission of a user, for an administrator, to one that the actor can
 	// grant. Lifting a ban ends the user's sessions.
 	SetPermission(ctx context.Context, by Actor, user UserID, permission Permission) (User, error)
+
+	// UsersNamed returns at most two of the users with the key of an e-mail address, of a nickname,
+	// or with a player of that name.
+	UsersNamed(ctx context.Context, emailKey, name string) ([]UserID, error)
 
 	// FindUsers lists users, the latest registration first.
 	FindUsers(ctx context.Context, query UserQuery) (Page[User], error)
@@ -112,6 +119,37 @@ func (a *Accounts) Find(ctx context.Context, query UserQuery) (Page[User], error
 		return Page[User]{}, err
 	}
 	return a.store.FindUsers(ctx, query)
+}
+
+// Named returns the one user that an administrator names in a field: by uid, by e-mail address, by
+// nickname, or by the name of a player. A uid need not exist; it is at least the given one.
+func (a *Accounts) Named(ctx context.Context, field, text string, least UserID) (UserID, error) {
+	var wrong fieldFaults
+	wrong.addPart(field, &text, maxEmail)
+	if err := wrong.fault(); err != nil {
+		return 0, err
+	}
+	if uid, err := strconv.ParseInt(text, 10, 64); err == nil {
+		if UserID(uid) < least {
+			return 0, fault.Field(field, "A uid is at least 1.")
+		}
+		return UserID(uid), nil
+	}
+	key, err := accountKey(ctx, a.store, text)
+	if err != nil {
+		return 0, err
+	}
+	users, err := a.store.UsersNamed(ctx, key, text)
+	switch {
+	case err != nil:
+		return 0, err
+	case len(users) == 0:
+		return 0, fault.Field(field, "No user has this number, e-mail address, nickname or player.")
+	case len(users) > 1:
+		return 0, fault.Field(field, "Several users have this nickname or player. Give the e-mail address or the number.")
+	default:
+		return users[0], nil
+	}
 }
 
 // Rename replaces the nickname of a user.

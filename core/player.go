@@ -74,10 +74,10 @@ type PlayerStore interface { //nolint:interfacebloat // Players, its only user, 
 	MovePlayer(ctx context.Context, by Actor, player PlayerID, owner UserID, quotas Quotas) (Player, error)
 }
 
-// FoundPlayer is a player with the nickname of its owner.
+// FoundPlayer is a player with the nickname of its owner, and the names of what it wears.
 type FoundPlayer struct {
 	Player
-	OwnerNickname string
+	OwnerNickname, SkinName, CapeName string
 }
 
 // PlayerQuery selects players for an administrator. Zero values select all.

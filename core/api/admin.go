@@ -1,8 +1,23 @@
 package api
 
 import (
+	"context"
+	"strings"
+
 	"github.com/veneer-skins/veneer/core"
+	"github.com/veneer-skins/veneer/core/clientapi/decode"
 )
+
+// userParameter returns the user that a parameter names as core.Accounts.Named takes it, and the
+// errors of the form. Without the parameter the user is nil.
+func (s *Server) userParameter(ctx context.Context, f *decode.Form, name string, least core.UserID) (*core.UserID, error) {
+	text := strings.TrimSpace(f.OptionalStr(name, ""))
+	if err := f.Err(); err != nil || text == "" {
+		return nil, err
+	}
+	user, err := s.Accounts.Named(ctx, name, text, least)
+	return &user, err
+}
 
 // searchPageJSON is a page of search results. Its total is counted up to core.MaxCounted only.
 type searchPageJSON[T any] struct {

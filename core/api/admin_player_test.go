@@ -172,12 +172,13 @@ func TestFindPlayers(t *testing.T) {
 	finds("name=%25", 0)
 	finds(fmt.Sprintf("uid=%d", bob.UID), 2, third, second)
 	finds(fmt.Sprintf("uid=%d&name=ste", bob.UID), 1, second)
+	finds("uid=steven", 2, third, second)
 	finds("pid="+strings.TrimPrefix(steve, "/api/players/"), 1, first)
 	finds("pid=999999", 0)
 	page := admin.Get(t, "/api/admin/players?perPage=2&page=2")
 	page.Is(t, 200, `{"per_page":2,"from":3,"to":3,"total":3,"total_is_lower_bound":false,"current_page":2,"last_page":2,"data":[`+first+`]}`)
 	for query, field := range map[string]string{
-		"page=0": "page", "page=1001": "page", "perPage=0": "perPage", "perPage=101": "perPage", "uid=0": "uid", "pid=x": "pid",
+		"page=0": "page", "page=1001": "page", "perPage=0": "perPage", "perPage=101": "perPage", "uid=0": "uid", "uid=nobody": "uid", "pid=x": "pid",
 		"name=" + strings.Repeat("x", 65): "name", "name=%0a%00": "name",
 	} {
 		admin.Get(t, "/api/admin/players?"+query).IsError(t, 422, 4, field)

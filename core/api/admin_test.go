@@ -155,12 +155,13 @@ func TestAuditLog(t *testing.T) {
 
 	both := fmt.Sprintf("actor=%d&action=user.permission&subject=%s", admin.UID, url.QueryEscape(fmt.Sprintf(" user:%d ", user.UID)))
 	list(both).Is(t, 200, `{"per_page":50,"next":0,"data":[`+freed+`,`+banned+`]}`)
-	for _, nothing := range []string{fmt.Sprintf("actor=%d", user.UID), "action=user", "subject=user", "subject=user:999", "action=%25"} {
+	list("actor=user1%40example.com&subject=user2%40example.com").Is(t, 200, `{"per_page":50,"next":0,"data":[`+freed+`,`+banned+`]}`)
+	for _, nothing := range []string{fmt.Sprintf("actor=%d", user.UID), "action=user", "subject=user:999", "action=%25"} {
 		list(nothing).Is(t, 200, `{"per_page":50,"next":0,"data":[]}`)
 	}
 	for query, field := range map[string]string{
 		"actor=-1": "actor", "actor=x": "actor", "before=0": "before", "before=-1": "before", "perPage=0": "perPage", "perPage=101": "perPage",
-		"action=" + strings.Repeat("x", 101): "action", "subject=" + strings.Repeat("x", 101): "subject", "subject=%00": "subject", "action=%ff": "action",
+		"action=" + strings.Repeat("x", 101): "action", "subject=user:" + strings.Repeat("x", 101): "subject", "subject=user": "subject", "subject=%00": "subject", "action=%ff": "action",
 	} {
 		list(query).IsError(t, 422, 4, field)
 	}

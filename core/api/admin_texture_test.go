@@ -22,7 +22,10 @@ func TestAdminChangesTexture(t *testing.T) {
 
 	finds(t, admin.Get(t, "/api/admin/textures"), 4, "Roots", "Own", "Public", "Private")
 	finds(t, admin.Get(t, fmt.Sprintf("/api/admin/textures?q=priv&uploader=%d&type=skin&sort=likes", ann.UID)), 1, "Private")
+	finds(t, admin.Get(t, "/api/admin/textures?uploader=user3%40example.com"), 2, "Public", "Private")
 	admin.Get(t, "/api/admin/textures?q=x").IsError(t, 422, 4, "q")
+	admin.Get(t, "/api/admin/textures?uploader=nobody").IsError(t, 422, 4, "uploader")
+	admin.Get(t, "/api/admin/textures?uploader=-1").IsError(t, 422, 4, "uploader")
 
 	for _, path := range []string{"/api/admin/textures/", "/api/textures/"} {
 		before := len(c.site.acts(t))

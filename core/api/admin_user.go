@@ -13,10 +13,14 @@ import (
 // handleFindUsers handles GET /api/admin/users.
 func (s *Server) handleFindUsers(ctx context.Context, rc *fasthttp.RequestCtx, _ core.Actor) error {
 	f := decode.ParseQuery(rc)
-	query := core.UserQuery{ID: core.UserID(f.ID("uid")), Email: f.OptionalStr("email", ""), Nickname: f.OptionalStr("nickname", "")}
+	query := core.UserQuery{Email: f.OptionalStr("email", ""), Nickname: f.OptionalStr("nickname", "")}
 	query.Page, query.PerPage = f.Page(core.DefaultSearchPerPage)
-	if err := f.Err(); err != nil {
+	user, err := s.userParameter(ctx, f, "uid", 1)
+	if err != nil {
 		return err
+	}
+	if user != nil {
+		query.ID = *user
 	}
 	result, err := s.Accounts.Find(ctx, query)
 	if err != nil {

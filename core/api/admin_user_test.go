@@ -180,8 +180,18 @@ func TestFindUsers(t *testing.T) {
 	finds("email=&nickname=&perPage=1", 21, 20)
 	find("nickname=ZOË").HasField(t, "1", "total")
 
+	// A user is named by the whole e-mail address, nickname or player.
+	admin.player(t, "Herobrine")
+	for _, name := range []string{"user1%40Example.com", "+zOË+", "heroBRINE"} {
+		find("uid="+name).Is(t, 200,
+			`{"per_page":20,"from":1,"to":1,"total":1,"total_is_lower_bound":false,"current_page":1,"last_page":1,"data":[`+me+`]}`)
+	}
+	finds("uid=strasse+2", 1, 2)
+	c.site.Exec(t, "INSERT INTO players (uid, name, name_key) SELECT uid, 'Zoë', 'zoë' FROM users WHERE email_key = 'name1@example.com'")
+	find("uid=zoë").IsError(t, 422, 4, "uid")
+
 	for query, field := range map[string]string{
-		"page=0": "page", "page=1001": "page", "page=x": "page", "perPage=0": "perPage", "perPage=101": "perPage", "uid=0": "uid", "uid=x": "uid",
+		"page=0": "page", "page=1001": "page", "page=x": "page", "perPage=0": "perPage", "perPage=101": "perPage", "uid=0": "uid", "uid=x": "uid", "uid=%00": "uid",
 		"nickname=" + strings.Repeat("x", 65): "nickname", "email=" + strings.Repeat("x", 255): "email", "email=%00": "email", "nickname=%ff": "nickname",
 	} {
 		find(query).IsError(t, 422, 4, field)

@@ -3,7 +3,9 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/netip"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -39,11 +41,21 @@ const defaultAuditPerPage = 50
 func (s *Server) handleListAuditEntries(ctx context.Context, rc *fasthttp.RequestCtx, _ core.Actor) error {
 	f := decode.ParseQuery(rc)
 	query := core.AuditQuery{
-		Actor: (*core.UserID)(f.OptionalInteger("actor")), Action: f.OptionalStr("action", ""), Subject: f.OptionalStr("subject", ""),
+		Action: f.OptionalStr("action", ""), Subject: f.OptionalStr("subject", ""),
 		Before: f.ID("before"), Limit: int(f.Integer("perPage", defaultAuditPerPage)),
 	}
-	if err := f.Err(); err != nil {
+	var err error
+	if query.Actor, err = s.userParameter(ctx, f, "actor", 0); err != nil {
 		return err
+	}
+	if !strings.Contains(query.Subject, ":") { // not as user:2
+		user, err := s.userParameter(ctx, f, "subject", 1)
+		if err != nil {
+			return err
+		}
+		if user != nil {
+			query.Subject = fmt.Sprintf("user:%d", *user)
+		}
 	}
 	entries, more, err := s.Audit.List(ctx, query)
 	if err != nil {

@@ -47,7 +47,8 @@ func recordAdminUsers(t *testing.T, s testSite, seen seenResponses) {
 	recordAdminPlayers(t, s, seen)
 
 	const audit = "/api/admin/audit"
-	seen.record(t, normal.Get(t, audit), admin.Get(t, audit), admin.Get(t, audit+"?perPage=101"))
+	const counts = "/api/admin/counts"
+	seen.record(t, normal.Get(t, counts), admin.Get(t, counts), normal.Get(t, audit), admin.Get(t, audit), admin.Get(t, audit+"?perPage=101"))
 }
 
 // recordAdminPlayers records the responses to administrators' changes of players.

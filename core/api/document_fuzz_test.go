@@ -36,13 +36,19 @@ var undocumentedErrors = map[string]*regexp.Regexp{
 	"uploadTexture":                 regexp.MustCompile(`"file":`),
 	"priceUpload":                   regexp.MustCompile(`"file":`),
 	"listTextures":                  regexp.MustCompile(`Look for at least 3 characters|The page must be at least 1, and no more than`),
-	"listTexturesAsAdministrator":   regexp.MustCompile(`Look for at least 3 characters|The page must be at least 1, and no more than`),
+	"findUsers":                     regexp.MustCompile(noUserNamed),
+	"findPlayers":                   regexp.MustCompile(noUserNamed),
+	"listAuditEntries":              regexp.MustCompile(noUserNamed),
+	"listTexturesAsAdministrator":   regexp.MustCompile(noUserNamed + `|Look for at least 3 characters|The page must be at least 1, and no more than`),
 	"register":                      regexp.MustCompile(guessed),
 	"verifyEmail":                   regexp.MustCompile(guessed),
 	"resetPassword":                 regexp.MustCompile(guessed),
 	"setUserPassword":               regexp.MustCompile(guessed),
 	"sendNotification":              regexp.MustCompile(`Say whom it is for`),
 }
+
+// noUserNamed matches the refusals of names that are no user's.
+const noUserNamed = `No user has this|Several users have|A uid is at least 1`
 
 // guessed matches the refusals of passwords that are easily guessed.
 const guessed = `among the first that attackers try|must not be the name of the site`

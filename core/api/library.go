@@ -14,8 +14,19 @@ import (
 
 // handleListTextures handles GET /api/textures.
 func (s *Server) handleListTextures(ctx context.Context, rc *fasthttp.RequestCtx, user core.User) error {
+	return s.listTextures(ctx, rc, user, func(f *decode.Form) (*core.UserID, error) {
+		uploader := (*core.UserID)(f.OptionalInteger("uploader"))
+		return uploader, f.Err()
+	})
+}
+
+// listTextures responds with a page of textures. uploader returns whose textures are listed, nil for
+// all users', and the errors of the form.
+func (s *Server) listTextures(
+	ctx context.Context, rc *fasthttp.RequestCtx, user core.User, uploader func(*decode.Form) (*core.UserID, error),
+) (err error) {
 	f := decode.ParseQuery(rc)
-	query := core.LibraryQuery{Name: f.OptionalStr("q", ""), Uploader: (*core.UserID)(f.OptionalInteger("uploader"))}
+	query := core.LibraryQuery{Name: f.OptionalStr("q", "")}
 	query.Page, query.PerPage = f.Page(core.DefaultPerPage)
 	if text := strings.TrimSpace(f.OptionalStr("type", "")); text == "skin" {
 		query.Types = []skin.Type{skin.Classic, skin.Slim}
@@ -33,7 +44,7 @@ func (s *Server) handleListTextures(ctx context.Context, rc *fasthttp.RequestCtx
 	default:
 		f.AddError("sort", "The order must be newest or likes.")
 	}
-	if err := f.Err(); err != nil {
+	if query.Uploader, err = uploader(f); err != nil {
 		return err
 	}
 	page, err := s.Library.List(ctx, user, query)

@@ -59,6 +59,8 @@ type Services struct {
 	Audit         *core.Audit
 	Links         *core.Links // nil if the site sends no e-mail
 	Site          core.Site
+	// Counts counts what the site has, for administrators.
+	Counts func(context.Context) (core.Counts, error)
 	// Check returns an error unless the database answers.
 	Check func(context.Context) error
 }
@@ -338,6 +340,7 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodPut, "/api/admin/reports/{rid}", s.requireAdmin(changeByID("rid", "The report is settled.", str("action"), s.Reports.Settle, toReportJSON)))
 	handle(fasthttp.MethodPost, "/api/admin/notifications", s.requireAdmin(s.handleSendNotification)).
 		AcceptBody(s.bodyLimit(maxCharacterBytes*core.MaxContent), 0)
+	handle(fasthttp.MethodGet, "/api/admin/counts", s.requireAdmin(s.handleCount))
 	handle(fasthttp.MethodGet, "/api/admin/audit", s.requireAdmin(s.handleListAuditEntries))
 
 	for _, path := range []string{documentPath, pagePath, pagePath + "/{digest}/{file}"} {

@@ -162,6 +162,7 @@ func (s *Site) NewDomain(t *testing.T) Domain {
 		Scores:        core.NewScores(db, setup.Scores, s.Clock),
 		Reports:       core.NewReports(db),
 		Audit:         core.NewAudit(db),
+		Counts:        db.Counts,
 		Check:         db.Check,
 	}}
 	if mails {

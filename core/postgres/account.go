@@ -431,6 +431,27 @@ func (db *DB) DeleteUser(ctx context.Context, by core.Actor, credentials core.Ve
 	return err
 }
 
+const selectUsersNamed = `
+	SELECT uid FROM users WHERE email_key = $1
+	UNION
+	SELECT uid FROM users WHERE nickname_key = $2
+	UNION
+	SELECT uid FROM players WHERE name_key = $3
+	LIMIT 2`
+
+// UsersNamed returns users by e-mail address, nickname or player.
+func (db *DB) UsersNamed(ctx context.Context, emailKey, name string) ([]core.UserID, error) {
+	if err := db.fillForSearch(ctx, nicknameKeys); err != nil {
+		return nil, err
+	}
+	rows, err := db.reads.Query(ctx, selectUsersNamed, emailKey, casefold.SearchKey(name), casefold.Key(name))
+	if err != nil {
+		return nil, failure("find a user", err)
+	}
+	users, err := pgx.CollectRows(rows, pgx.RowTo[core.UserID])
+	return users, failure("find a user", err)
+}
+
 const selectUsers = `SELECT ` + userColumns + ` FROM users u WHERE u.uid = ANY ($1) ORDER BY u.uid DESC`
 
 // FindUsers lists users, the latest first. Search texts are not patterns.

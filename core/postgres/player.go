@@ -458,7 +458,9 @@ func (db *DB) MovePlayer(ctx context.Context, admin core.Actor, player core.Play
 }
 
 const selectFoundPlayers = `
-	SELECT ` + playerColumns + `, (SELECT nickname FROM users WHERE users.uid = players.uid) AS owner_nickname
+	SELECT ` + playerColumns + `, (SELECT nickname FROM users WHERE users.uid = players.uid) AS owner_nickname,
+		coalesce((SELECT t.name FROM textures t WHERE tid = tid_skin), '') AS skin_name,
+		coalesce((SELECT t.name FROM textures t WHERE tid = tid_cape), '') AS cape_name
 	FROM players WHERE pid = ANY ($1) ORDER BY pid DESC`
 
 // FindPlayers lists players, the latest first.

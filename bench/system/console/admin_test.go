@@ -52,6 +52,7 @@ func TestAdministrator(t *testing.T) {
 	w.shownPictures(t)
 	w.inspect(t, "admin-reports")
 
+	w.await(t, `document.querySelector("[data-count]")?.dataset.count === "5"`)
 	w.press(t, "Reject report 4")
 	w.await(t, `document.activeElement.id === "report-4" && document.activeElement.innerText.includes("Rejected")`)
 	w.expect("/api/admin/reports/5")
@@ -71,6 +72,7 @@ func TestAdministrator(t *testing.T) {
 	w.await(t, `document.getElementById("report-3").closest("article").innerText.includes("Settled")`)
 	w.shownPictures(t)
 	w.inspect(t, "admin-reports-settled")
+	w.await(t, `document.querySelector("[data-count]")?.dataset.count === "1"`)
 	w.choose(t, "State", "all")
 	w.isAt(t, "/admin/reports?state=all", "Reports", "5 results")
 	w.choose(t, "State", "rejected")
@@ -82,6 +84,10 @@ func TestAdministrator(t *testing.T) {
 	b.expect("/console/session/token")
 	b.visit(t, "/players", "This account is banned.")
 	b.isAt(t, "/signin?next=%2Fplayers", "Sign in") // where another account can sign in
+
+	// The counts.
+	w.follow(t, "Overview", "/admin", "Overview", "Open reports", "3 textures")
+	w.inspect(t, "admin-counts")
 
 	// Users.
 	w.follow(t, "Users", "/admin/users", "Users", "3 results")
@@ -114,13 +120,13 @@ func TestAdministrator(t *testing.T) {
 	admin.Get(t, fmt.Sprintf("/api/admin/users?uid=%d", bob.UID), &found)
 	testenv.Check(t, len(found.Data) == 1 && found.Data[0].Verified, "the e-mail address is not verified: %+v", found)
 	w.press(t, "Add a texture")
-	w.fill(t, "tid", fmt.Sprint(own.TID), "name", "A gift")
+	w.fill(t, "tid", "own", "name", "A gift")
 	w.pressAndSee(t, "Add", "A gift")
 	w.shownPictures(t)
 	w.inspect(t, "admin-user")
 	w.pressAndSee(t, "Remove A gift from the closet", "A gift is out of the closet.")
 	w.press(t, "All users")
-	w.fill(t, "uid", fmt.Sprint(admin.UID))
+	w.fill(t, "uid", "Admin@example.com")
 	w.pressAndSee(t, "Open", "This is your own account, which you cannot change here.")
 
 	// Players.
@@ -130,14 +136,17 @@ func TestAdministrator(t *testing.T) {
 	w.press(t, "Rename")
 	w.closed(t)
 	w.press(t, "Change the textures of Ann_2")
-	w.fill(t, "skin", fmt.Sprint(textures[2].TID))
+	w.fill(t, "skin", "Nothing like it")
+	w.pressAndSee(t, "Put on", "No texture has exactly this name.")
+	w.fill(t, "skin", "fine")
 	w.inspect(t, "admin-player-textures")
 	w.pressAndAwait(t, "Put on", `document.querySelector('img[alt="Skin of Ann_2, front and back"]')?.naturalWidth > 0`)
+	w.await(t, fmt.Sprintf(`document.querySelector('dd a[href$="tid=%d"]')?.innerText === "Fine"`, textures[2].TID))
 	w.press(t, "Give Ann_2 to another user")
-	w.fill(t, "uid", fmt.Sprint(bob.UID))
+	w.fill(t, "uid", "Bob")
 	w.press(t, "Give")
 	w.closed(t)
-	w.press(t, fmt.Sprintf("User %d", bob.UID))
+	w.press(t, "Bob")
 	w.follow(t, "Players of the user", fmt.Sprintf("/admin/players?uid=%d", bob.UID), "All players", "1 result")
 	w.shownPictures(t)
 	w.inspect(t, "admin-players")
@@ -149,6 +158,14 @@ func TestAdministrator(t *testing.T) {
 
 	// Textures.
 	w.follow(t, "All textures", "/admin/textures", "All textures", "3 results")
+	w.expect("/api/admin/textures")
+	w.fillIn(t, `[aria-label="Uploader: nickname, e-mail or player"]`, "nobody")
+	w.sees(t, "No user has this number, e-mail address, nickname or player.")
+	w.await(t, `!document.querySelector("article")`)
+	w.fillIn(t, `[aria-label="Uploader: nickname, e-mail or player"]`, "admin")
+	w.isAt(t, "/admin/textures?uploader=admin", "All textures", "1 result")
+	w.fillIn(t, `[aria-label="Uploader: nickname, e-mail or player"]`, " ")
+	w.isAt(t, "/admin/textures", "All textures", "3 results")
 	w.press(t, "Change Insult")
 	w.fill(t, "name", "Compliment")
 	w.choose(t, "Who may use it", "private")
@@ -193,8 +210,8 @@ func TestAdministrator(t *testing.T) {
 
 	w.choose(t, "Language", "zh")
 	w.await(t, `document.documentElement.lang === "zh-Hans"`)
-	for page, heading := range map[string]string{"reports?state=all": "举报", "textures": "全部材质", "users": "用户", "players": "全部角色", "notifications": "发送通知", "audit": "审计日志"} {
-		w.arrive(t, "/admin/"+page, heading)
+	for page, heading := range map[string]string{"reports?state=all": "举报", "textures": "全部材质", "users": "用户", "players": "全部角色", "notifications": "发送通知", "audit": "审计日志", "": "概览"} {
+		w.arrive(t, strings.TrimSuffix("/admin/"+page, "/"), heading)
 		w.settled(t)
 		name, _, _ := strings.Cut(page, "?")
 		for _, a := range []appearance{{360, "light"}, {1280, "dark"}} {

@@ -155,6 +155,7 @@ func hostilePages(admin *account, users []*account) []hostilePage {
 		{"all-players", "/admin/players", last},
 		{"notifications", "/admin/notifications", "Markdown"},
 		{"audit", "/admin/audit", last},
+		{"counts", "/admin", ""},
 	}
 }
 

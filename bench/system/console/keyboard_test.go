@@ -207,7 +207,7 @@ func TestKeyboardOfAdministration(t *testing.T) {
 	}
 
 	w.opens(t, "Users", "/admin/users", "Users")
-	w.submits(t, "Number of a user", fmt.Sprint(bob.UID))
+	w.submits(t, "Nickname, e-mail, player or number", fmt.Sprint(bob.UID))
 	w.isAt(t, fmt.Sprintf("/admin/users?uid=%d", bob.UID), "Bob")
 	w.enterOn(t, "Change the nickname")
 	w.submits(t, "nickname", "Robert")
@@ -244,7 +244,7 @@ func TestKeyboardOfAdministration(t *testing.T) {
 	w.sees(t, "The notification is sent to ")
 
 	w.opens(t, "Audit log", "/admin/audit", "Audit log")
-	w.types(t, "Subject, as user:2", fmt.Sprintf("user:%d", bob.UID))
+	w.types(t, "On: a user, or as texture:7", fmt.Sprintf("user:%d", bob.UID))
 	w.isAt(t, fmt.Sprintf("/admin/audit?subject=user%%3A%d", bob.UID), "Audit log")
 	w.await(t, `document.querySelectorAll(".act").length === 3`)
 }

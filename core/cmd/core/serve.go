@@ -267,6 +267,7 @@ func newServices(cfg settings, db *postgres.DB, files *blobstore.Store, password
 		Scores:        core.NewScores(db, cfg.Scores, time.Now),
 		Reports:       core.NewReports(db),
 		Audit:         core.NewAudit(db),
+		Counts:        db.Counts,
 		Check:         db.Check,
 	}, nil
 }

@@ -4,7 +4,7 @@ import { useEffect } from "preact/hooks";
 import { batch, effect, signal } from "@preact/signals";
 import { html, logo, notify, Notices, sentence, siteName, subject } from "./parts/basics.js";
 import { forgetLists, href, navigate, place, restoreScroll, signInPath, target } from "./router.js";
-import { signOut, start, user } from "./session.js";
+import { countReports, openReports, signOut, start, user } from "./session.js";
 import { language, languages, load, recall, remember, t } from "./words.js";
 
 /** @typedef {{title: import("./words.js").Key, open?: boolean, admin?: boolean, load: () => Promise<{default: any}>}} Page open: for visitors; admin: for administrators only */
@@ -25,6 +25,7 @@ const pages = {
   "/score": { title: "score.title", load: () => import("./pages/score.js") },
   "/connect": { title: "connect.title", open: true, load: () => import("./pages/connect.js") },
   "/reset": { title: "reset.title", open: true, load: () => import("./pages/reset.js") },
+  "/admin": { title: "counts.title", admin: true, load: () => import("./pages/admin/counts.js") },
   "/admin/reports": { title: "adminreports.title", admin: true, load: () => import("./pages/admin/reports.js") },
   "/admin/textures": { title: "admintextures.title", admin: true, load: () => import("./pages/admin/textures.js") },
   "/admin/users": { title: "adminusers.title", admin: true, load: () => import("./pages/admin/users.js") },
@@ -36,7 +37,7 @@ const pages = {
 /** The pages that the header leads to: for users, for visitors, for administrators. */
 const navigation = ["/", "/players", "/closet", "/library", "/upload", "/account"];
 const openNavigation = ["/library", "/connect"];
-const administration = ["/admin/reports", "/admin/textures", "/admin/users", "/admin/players", "/admin/notifications", "/admin/audit"];
+const administration = ["/admin", "/admin/reports", "/admin/textures", "/admin/users", "/admin/players", "/admin/notifications", "/admin/audit"];
 
 /** The pages that a signed-in user has no use for, or that have links to the page for signing in. */
 const entrances = ["/signin", "/register", "/reset", "/verify"];
@@ -64,7 +65,10 @@ effect(() => {
     return;
   }
   const hasEnded = account === null && Boolean(before);
-  if (account?.uid !== before?.uid) forgetLists();
+  if (account?.uid !== before?.uid) {
+    forgetLists();
+    if (isAdministrator(account)) countReports();
+  }
   before = account;
   let page = /** @type {Page | undefined} */ (pages[at.path]);
   if (account === null && page && (!page.open || hasEnded && !entrances.includes(at.path))) {
@@ -204,7 +208,8 @@ async function leave() {
 
 /** @param {{label: string, paths: string[]}} props */
 function Navigation({ label, paths }) {
-  return html`<nav aria-label=${label}>${paths.map((path) => html`<a key=${path} href=${href(path)} aria-current=${place.value.path === path ? "page" : undefined}>
+  return html`<nav aria-label=${label}>${paths.map((path) => html`<a key=${path} href=${href(path)} aria-current=${place.value.path === path ? "page" : undefined}
+    data-count=${path === "/admin/reports" && openReports.value || undefined}>
     ${t(pages[path].title)}</a>`)}</nav>`;
 }
 

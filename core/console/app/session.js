@@ -281,6 +281,16 @@ export async function request(method, path, body, signal, onProgress) {
   }
 }
 
+/** How many reports are open, for administrators. */
+export const openReports = signal(0);
+
+/** Counts the open reports anew. It never throws: the number is shown in the menu only. */
+export async function countReports() {
+  try {
+    openReports.value = (await request("GET", "/api/admin/reports?state=open&perPage=1")).total;
+  } catch {} // the next page of administrators counts again
+}
+
 /**
  * What the API says of the site. A quota of 0 is none, and so is a limit of bytes.
  * @typedef {object} Site

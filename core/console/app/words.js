@@ -161,6 +161,14 @@ export function time(text) {
 }
 
 /**
+ * Returns a day of the API.
+ * @param {string} text YYYY-MM-DD
+ */
+export function day(text) {
+  return language.value && new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeZone: "UTC" }).format(utc(text + " 00:00:00"));
+}
+
+/**
  * Returns a size of the API.
  * @param {number} kibibytes
  */

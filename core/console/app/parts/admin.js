@@ -1,5 +1,6 @@
-// What the pages of administrators share: links to users, words, choices in forms.
+// What the pages of administrators share: links, things by their names, words, choices in forms.
 import { href } from "../router.js";
+import { APIError, request } from "../session.js";
 import { t } from "../words.js";
 import { html } from "./basics.js";
 
@@ -10,6 +11,39 @@ import { html } from "./basics.js";
 export function UserLink({ uid, nickname }) {
   if (uid === 0) return html`<span class="quiet">${t("admin.noUser")}</span>`;
   return html`<a href=${href("/admin/users?uid=" + uid)}>${nickname ? html`<bdi>${nickname}</bdi>` : t("admin.user", { uid: String(uid) })}</a>`;
+}
+
+/**
+ * Leads to a texture.
+ * @param {{tid: number, name?: string}} props
+ */
+export function TextureLink({ tid, name }) {
+  return html`<a href=${href("/texture?tid=" + tid)}>${name ? html`<bdi>${name}</bdi>` : t("admin.texture", { tid: String(tid) })}</a>`;
+}
+
+/**
+ * Returns the number of a user by number, e-mail address, nickname or player.
+ * @param {string} text
+ */
+export async function userNumber(text) {
+  if (/^\d+$/.test(text.trim())) return Number(text);
+  const { data } = await request("GET", "/api/admin/users?uid=" + encodeURIComponent(text));
+  return data[0].uid;
+}
+
+/**
+ * Returns the number of a texture by number, address or name, for a field of a form.
+ * @param {string} field
+ * @param {string} text
+ * @param {"" | "skin" | "cape"} [type]
+ */
+export async function textureNumber(field, text, type = "") {
+  const number = /^(?:.*(?:tid=|\/t\/))?(\d+)$/.exec(text.trim());
+  if (number) return Number(number[1]);
+  const { data } = await request("GET", "/api/admin/textures?" + new URLSearchParams({ q: text, perPage: "100", ...(type && { type }) }));
+  const named = data.filter((/** @type {{name: string}} */ texture) => texture.name.toLowerCase() === text.trim().toLowerCase());
+  if (named.length !== 1) throw new APIError(422, { errors: { [field]: [t(named.length ? "admin.severalTextures" : "admin.noSuchTexture")] } });
+  return named[0].tid;
 }
 
 /**

@@ -112,8 +112,11 @@ export function useRead(read, key = "", keep = nothingKept) {
       },
       (error) => {
         if (leaving.signal.aborted) return;
-        failure.value = sentence(error);
-        isLoading.value = false;
+        batch(() => {
+          if (error instanceof APIError && error.status === 422) value.value = undefined; // it is no answer to what is asked
+          failure.value = sentence(error);
+          isLoading.value = false;
+        });
       },
     );
     return () => {

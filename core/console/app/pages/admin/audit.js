@@ -1,5 +1,5 @@
 import { html, Reading, useRead } from "../../parts/basics.js";
-import { permissionName, stateName, UserLink } from "../../parts/admin.js";
+import { permissionName, stateName, TextureLink, UserLink } from "../../parts/admin.js";
 import { typeName } from "../../parts/keep.js";
 import { Filter, PageLink, parameter, Search } from "../../parts/list.js";
 import { href, keptLists } from "../../router.js";
@@ -63,19 +63,19 @@ export default function Audit() {
 /** @param {{entry: Entry, name: string}} props */
 function Act({ entry, name }) {
   return html`<article>
-    <h2>${name} · <${Subject} subject=${entry.subject} /></h2>
+    <h2>${name} · <${Subject} subject=${entry.subject} details=${entry.details} /></h2>
     <p class="quiet">${time(entry.time)} · ${entry.actor ? html`<${UserLink} uid=${entry.actor} nickname=${entry.actor_email} />` : t("audit.program")}
       ${entry.address && html` · <bdi>${entry.address}</bdi>`}</p>
     <dl class="facts">${named(entry.action, entry.details).map(({ name, value }) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>
   </article>`;
 }
 
-/** @param {{subject: string}} props as in user:2 */
-function Subject({ subject }) {
+/** @param {{subject: string, details: Record<string, any>}} props subject: as in user:2 */
+function Subject({ subject, details }) {
   const [kind, id] = subject.split(":");
-  if (kind === "user") return html`<a href=${href("/admin/users?uid=" + id)}>${t("admin.user", { uid: id })}</a>`;
-  if (kind === "player") return html`<a href=${href("/admin/players?pid=" + id)}>${t("audit.player", { pid: id })}</a>`;
-  if (kind === "texture") return html`<a href=${href("/texture?tid=" + id)}>${t("admin.texture", { tid: id })}</a>`;
+  if (kind === "user") return html`<${UserLink} uid=${Number(id)} nickname=${details.nickname ?? details.email} />`;
+  if (kind === "player") return html`<a href=${href("/admin/players?pid=" + id)}>${details.name ? html`<bdi>${details.name}</bdi>` : t("audit.player", { pid: id })}</a>`;
+  if (kind === "texture") return html`<${TextureLink} tid=${Number(id)} name=${details.name} />`;
   if (kind === "report") return html`<a href=${href("/admin/reports?state=all")}>${t("adminreports.report", { rid: id })}</a>`;
   if (kind === "users") return id === "all" ? t("announce.all") : t("announce.normal");
   return html`<bdi>${subject}</bdi>`;
@@ -117,6 +117,8 @@ function detail(action, key, value) {
   const isNew = key === "from" || key === "to";
   if (isNew && kind === "user" && (act === "permission" || act === "add")) return permissionName(value);
   if (value === 0 && (key === "skin" || key === "cape")) return t("audit.nothing");
+  if (value > 0 && (key === "uid" || key === "uploader")) return html`<${UserLink} uid=${value} />`;
+  if (value > 0 && (key === "tid" || key === "skin" || key === "cape")) return html`<${TextureLink} tid=${value} />`;
   if (typeof value === "boolean") return value ? t("audit.yes") : t("audit.no");
   if (typeof value === "number") return isNew && act === "score" || key === "users" ? number(value) : String(value);
   if (key === "type") return typeName(value);

@@ -1,12 +1,12 @@
 import { useSignal } from "@preact/signals";
 import { Form, html, Picture, useSite } from "../../parts/basics.js";
-import { UserLink } from "../../parts/admin.js";
+import { TextureLink, textureNumber, UserLink, userNumber } from "../../parts/admin.js";
 import { Confirm, Dialog } from "../../parts/dialog.js";
 import { editing, Pager, parameter, Results, Search, useList } from "../../parts/list.js";
 import { request } from "../../session.js";
 import { t, time } from "../../words.js";
 
-/** @typedef {{pid: number, uid: number, owner_nickname?: string, uuid: string, name: string, tid_skin: number, tid_cape: number, last_modified: string}} Player */
+/** @typedef {{pid: number, uid: number, owner_nickname?: string, uuid: string, name: string, tid_skin: number, skin_name?: string, tid_cape: number, cape_name?: string, last_modified: string}} Player */
 
 /** The players of all users. */
 export default function Players() {
@@ -32,13 +32,12 @@ export default function Players() {
    * @param {string} name
    * @param {string} label
    */
-  const textureField = (name, label) => ({ name, label, type: "number", min: 1, autocomplete: "off" });
+  const textureField = (name, label) => ({ name, label, autocomplete: "off" });
   return html`<section>
     <h1 tabindex="-1">${t("adminplayers.title")}</h1>
     <div class="search">
       <${Search} label=${t("adminplayers.name")} name="name" />
       <${Search} label=${t("adminplayers.uid")} name="uid" />
-      <${Search} label=${t("adminplayers.pid")} name="pid" />
     </div>
     <${Results} ...${page} none=${t("adminplayers.none")} />
     <ul class="cards">${page.list.value?.data.map((/** @type {Player} */ shown) => html`<li key=${shown.pid}>
@@ -49,9 +48,9 @@ export default function Players() {
         <div>
           <h2><bdi>${shown.name}</bdi></h2>
           <dl class="facts">
-            <dt>${t("admin.number")}</dt><dd>${shown.pid}</dd>
             <dt>${t("adminplayers.owner")}</dt><dd><${UserLink} uid=${shown.uid} nickname=${shown.owner_nickname} /></dd>
-            <dt>${t("adminplayers.cape")}</dt><dd>${shown.tid_cape ? t("admin.texture", { tid: String(shown.tid_cape) }) : t("players.noCape")}</dd>
+            <dt>${t("audit.skin")}</dt><dd>${shown.tid_skin ? html`<${TextureLink} tid=${shown.tid_skin} name=${shown.skin_name} />` : t("players.noSkin")}</dd>
+            <dt>${t("adminplayers.cape")}</dt><dd>${shown.tid_cape ? html`<${TextureLink} tid=${shown.tid_cape} name=${shown.cape_name} />` : t("players.noCape")}</dd>
             <dt>${t("adminplayers.modified")}</dt><dd>${time(shown.last_modified)}</dd>
           </dl>
         </div>
@@ -71,10 +70,11 @@ export default function Players() {
         }} /></${Dialog}>`}
     ${question?.action === "move" && player && html`<${Dialog} title=${t("adminplayers.moveTitle", { name: player.name })} onClose=${close}>
       <p>${t("adminplayers.moveText")}</p>
-      <${Form} action=${t("adminplayers.moveAction")} fields=${[{ name: "uid", label: t("adminplayers.newOwner"), type: "number", min: 1, defaultValue: player.uid, autocomplete: "off" }]}
+      <${Form} action=${t("adminplayers.moveAction")} fields=${[{ name: "uid", label: t("adminplayers.newOwner"), defaultValue: player.owner_nickname, autocomplete: "off" }]}
         onSubmit=${async (/** @type {any} */ values) => {
-          put((await request("PUT", path(player) + "/owner", values.uid ? { uid: Number(values.uid) } : {})).data);
+          await request("PUT", path(player) + "/owner", values.uid ? { uid: await userNumber(values.uid) } : {});
           close();
+          page.reload(); // with the names
         }} /></${Dialog}>`}
     ${question?.action === "dress" && player && html`<${Dialog} title=${t("adminplayers.dressTitle", { name: player.name })} onClose=${close}>
       ${(player.tid_skin > 0 || player.tid_cape > 0) && html`<p class="buttons spread">
@@ -84,9 +84,14 @@ export default function Players() {
       <p>${t("adminplayers.dressText")}</p>
       <${Form} action=${t("adminplayers.dressAction")} fields=${[textureField("skin", t("adminplayers.skinNumber")), textureField("cape", t("adminplayers.capeNumber"))]}
         onSubmit=${async (/** @type {any} */ values) => {
-          const chosen = Object.fromEntries(Object.entries(values).filter(([, value]) => value).map(([slot, value]) => [slot, Number(value)]));
-          put({ ...player, ...(await request("PUT", path(player) + "/textures", chosen)).data });
+          /** @type {Record<string, number>} */
+          const chosen = {};
+          for (const slot of /** @type {("skin" | "cape")[]} */ (["skin", "cape"])) {
+            if (values[slot]) chosen[slot] = await textureNumber(slot, values[slot], slot);
+          }
+          await request("PUT", path(player) + "/textures", chosen);
           close();
+          page.reload();
         }} /></${Dialog}>`}
     ${question?.action === "delete" && player && html`<${Confirm} title=${t("action.deleteName", { name: player.name })} text=${t("adminplayers.deleteText")} action=${t("action.delete")}
       onClose=${close} onConfirm=${() => { close(); remove(player, () => request("DELETE", path(player)), t("action.deleted", { name: player.name })); }} />`}

@@ -4,7 +4,7 @@ import { stateName, UserLink } from "../../parts/admin.js";
 import { Confirm } from "../../parts/dialog.js";
 import { editing, Filter, Pager, parameter, Results, useList } from "../../parts/list.js";
 import { href } from "../../router.js";
-import { request, user } from "../../session.js";
+import { countReports, request, user } from "../../session.js";
 import { t, time } from "../../words.js";
 
 /** @typedef {"open" | "rejected" | "deleted" | "banned"} State */
@@ -34,6 +34,7 @@ export default function Reports() {
     focusOn("#report-" + report.rid);
     try {
       put((await request("PUT", "/api/admin/reports/" + report.rid, { action })).data);
+      countReports();
     } catch (error) {
       settled.forEach(put);
       notify(sentence(error), "failed");

@@ -1,7 +1,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { attempt, Form, html, notify, Picture, Reading, sentence, useRead, useSite, useSubject } from "../../parts/basics.js";
-import { permissionName } from "../../parts/admin.js";
+import { permissionName, textureNumber } from "../../parts/admin.js";
 import { Confirm, Dialog } from "../../parts/dialog.js";
 import { editing, Filter, Pager, parameter, Results, Search, useList } from "../../parts/list.js";
 import { change, href, navigate } from "../../router.js";
@@ -32,9 +32,9 @@ function All() {
       <form class="filter" onSubmit=${(/** @type {SubmitEvent} */ event) => {
         event.preventDefault();
         const uid = String(new FormData(/** @type {HTMLFormElement} */ (event.currentTarget)).get("uid") ?? "");
-        if (uid) navigate("/admin/users?uid=" + uid);
+        if (uid) navigate("/admin/users?uid=" + encodeURIComponent(uid));
       }}>
-        <input type="number" name="uid" min="1" aria-label=${t("adminusers.uid")} placeholder=${t("adminusers.uid")} />
+        <input name="uid" aria-label=${t("adminusers.uid")} placeholder=${t("adminusers.uid")} />
         <button>${t("adminusers.open")}</button>
       </form>
     </div>
@@ -56,12 +56,12 @@ function All() {
  */
 function One({ uid }) {
   const about = useSite();
-  const path = "/api/admin/users/" + uid;
   const read = useRead(async (signal) => {
     const found = await request("GET", "/api/admin/users?uid=" + encodeURIComponent(uid), undefined, signal);
     return { user: /** @type {User | undefined} */ (found.data[0]) };
   });
   const user = read.value;
+  const path = "/api/admin/users/" + (user.value?.user?.uid ?? "");
   const asked = useSignal(/** @type {Question | ""} */ (""));
   const close = () => { asked.value = ""; };
 
@@ -118,7 +118,7 @@ function One({ uid }) {
   useSubject(shown?.nickname ?? "");
   const back = html`<p><a href=${href("/admin/users")}>${t("adminusers.back")}</a></p>`;
   if (!shown) {
-    return html`${back}<h1 tabindex="-1">${t("admin.user", { uid })}</h1><${Reading} ...${read} />${user.value && html`<p role="alert">${t("adminusers.noSuchUser")}</p>`}`;
+    return html`${back}<h1 tabindex="-1">${/^\d+$/.test(uid) ? t("admin.user", { uid }) : uid}</h1><${Reading} ...${read} />${user.value && html`<p role="alert">${t("adminusers.noSuchUser")}</p>`}`;
   }
   const own = account.value;
   const isSelf = own?.uid === shown.uid;
@@ -156,14 +156,14 @@ function One({ uid }) {
       <div class="card">
         <h2>${t("adminusers.more")}</h2>
         <ul class="more">
-          <li><a href=${href("/admin/players?uid=" + uid)}>${t("adminusers.players")}</a></li>
-          <li><a href=${href("/admin/textures?uploader=" + uid)}>${t("adminusers.textures")}</a></li>
-          <li><a href=${href("/admin/notifications?to=" + uid)}>${t("adminusers.notify")}</a></li>
-          <li><a href=${href("/admin/audit?subject=user:" + uid)}>${t("adminusers.acts")}</a></li>
+          <li><a href=${href("/admin/players?uid=" + shown.uid)}>${t("adminusers.players")}</a></li>
+          <li><a href=${href("/admin/textures?uploader=" + shown.uid)}>${t("adminusers.textures")}</a></li>
+          <li><a href=${href("/admin/notifications?to=" + shown.uid)}>${t("adminusers.notify")}</a></li>
+          <li><a href=${href("/admin/audit?subject=user:" + shown.uid)}>${t("adminusers.acts")}</a></li>
         </ul>
       </div>
     </div>
-    <${Closet} uid=${uid} isOpen=${isOpen || isSelf} maxlength=${about?.texture_name.max} />
+    <${Closet} uid=${shown.uid} isOpen=${isOpen || isSelf} maxlength=${about?.texture_name.max} />
     ${asked.value === "nickname" && form("nickname", t("adminusers.nicknameTitle"), { label: t("field.nickname"), defaultValue: shown.nickname, maxlength: about?.nickname.max })}
     ${asked.value === "email" && form("email", t("adminusers.emailTitle"), { label: t("field.email"), type: "email", defaultValue: shown.email })}
     ${asked.value === "password" && form("password", t("adminusers.passwordTitle", named), { label: t("field.newPassword"), hint: about && [t("field.passwordHint", { n: about.password.min }), t("adminusers.passwordHint")].join(" "), type: "password", autocomplete: "new-password" })}
@@ -177,10 +177,10 @@ function One({ uid }) {
 
 /**
  * The closet of a user.
- * @param {{uid: string, isOpen: boolean, maxlength?: number}} props isOpen: whether the administrator may change it; maxlength: of names
+ * @param {{uid: number, isOpen: boolean, maxlength?: number}} props isOpen: whether the administrator may change it; maxlength: of names
  */
 function Closet({ uid, isOpen, maxlength }) {
-  const path = `/api/admin/users/${encodeURIComponent(uid)}/closet`;
+  const path = `/api/admin/users/${uid}/closet`;
   const category = parameter("category") === "cape" ? "cape" : "skin";
   const page = useList(path, { category, q: parameter("q"), perPage: 12 });
   const { remove } = editing(/** @type {{list: import("../../parts/list.js").List<Item>, reload: () => void}} */ (page), (item) => item.tid);
@@ -203,10 +203,10 @@ function Closet({ uid, isOpen, maxlength }) {
     <${Pager} label=${t("wardrobe.pages")} list=${page.list} />
     ${isAdding.value && html`<${Dialog} title=${t("adminusers.add")} onClose=${() => { isAdding.value = false; }}>
       <${Form} action=${t("adminusers.addAction")} fields=${[
-          { name: "tid", label: t("adminusers.tid"), type: "number", min: 1, autocomplete: "off" },
+          { name: "tid", label: t("adminusers.tid"), autocomplete: "off" },
           { name: "name", label: t("adminusers.itemName"), maxlength, autocomplete: "off" },
         ]} onSubmit=${async (/** @type {any} */ values) => {
-          await request("POST", path, { name: values.name, ...(values.tid && { tid: Number(values.tid) }) });
+          await request("POST", path, { name: values.name, ...(values.tid && { tid: await textureNumber("tid", values.tid) }) });
           isAdding.value = false;
           change({ q: "", page: "" }, { replace: true });
           page.reload();
