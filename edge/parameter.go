@@ -105,6 +105,7 @@ var Parameters = []Parameter{
 	{"tilt", Tilts.Names(), "the elevation of the viewer in degrees; iso is 35.264"},
 	{"pose", Poses.Names(), "how the figure stands"},
 	{"wear", Wears.Names(), "what a player with a cape wears on the back; users and textures have none"},
+	{"background", []string{"a colour as RRGGBB"}, "the colour behind the figures, in place of the usual green"},
 	{"no", Omissions.Names(), "what is left out, a list with commas; layers are all but the hat"},
 	{"exact", []string{anyValue}, "as many pixels as asked for, without rounding up"},
 	{"default", DefaultSkins.Names(), "what is shown without such a player or skin: an error, the default skin that the game gives the UUID, or one of them. Without the parameter a user has classic, all others have 404"},

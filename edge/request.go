@@ -114,6 +114,8 @@ func (p *Pictures) setVariant(req *Request, res *Response) {
 		res.Variant = Variant{Texture: p.defaultSheets[req.defaultModel(res.Mapping)].hash, File: true}
 	case req.Kind == KindFile:
 		res.Err = fault.New(fault.NotFound, "There is no such texture.")
+	case req.Mode == render.Card && texture != nil && texture.Private:
+		res.Err = fault.New(fault.NotFound, "There is no such texture.")
 	case texture != nil && (texture.Type != skin.Cape || req.Mode.ShowsCapes()):
 		p.setPicture(req, res, texture.Hash, texture.Type)
 	case req.hasDefault(res.Mapping):
@@ -132,7 +134,7 @@ func capeFault(mode render.Mode) error {
 	switch mode {
 	case render.Flat, render.Isometric:
 		return fault.New(fault.Invalid, "A cape has no face, so there is no avatar of it.")
-	case render.Preview, render.LegacySheet, render.Bust, render.Body, render.Front, render.Back, render.Left, render.Right:
+	case render.Preview, render.LegacySheet, render.Bust, render.Body, render.Front, render.Back, render.Left, render.Right, render.Card:
 	}
 	return fault.New(fault.Invalid, "This texture is a cape, which has no figure.")
 }

@@ -30,7 +30,7 @@ func (v Variant) appendKey(dst []byte) []byte {
 	dst = append(dst, byte(v.Mode), byte(v.Type), byte(v.Format))
 	dst = binary.BigEndian.AppendUint16(dst, uint16(v.Size))
 	// The length of the key tells which of the fields below it has.
-	isPosed := v.Pose != render.Stand || v.Wear != render.WearNothing || v.Exact != 0 || v.Width != 0
+	isPosed := v.Pose != render.Stand || v.Wear != render.WearNothing || v.Exact|v.Width|int(v.Background) != 0
 	if v.Attitude == 0 && v.Omit == 0 && !isPosed {
 		return dst
 	}
@@ -39,7 +39,11 @@ func (v Variant) appendKey(dst []byte) []byte {
 		return dst
 	}
 	dst = append(dst, byte(v.Pose)<<4|byte(v.Wear))
-	dst = binary.BigEndian.AppendUint16(dst, uint16(v.Exact))
+	if v.Background != 0 { // of a mode without exact sizes
+		dst = append(dst, byte(v.Background>>16), byte(v.Background>>8), byte(v.Background))
+	} else {
+		dst = binary.BigEndian.AppendUint16(dst, uint16(v.Exact))
+	}
 	if v.Wear != render.WearNothing {
 		dst = append(dst, v.Worn[:]...)
 	}

@@ -34,13 +34,13 @@ type View struct {
 type PictureView struct {
 	Mode   render.Mode
 	Mode3D render.Mode // with the parameter 3d; equals Mode if the view does not use it
-	// SizeParameter is the name of the parameter that Mode.SizeOf rounds. A sheet has one size
-	// only, and no parameters.
+	// SizeParameter is the name of the parameter that Mode.SizeOf rounds, empty for a mode of one size. A sheet has
+	// no parameters at all.
 	SizeParameter string
 	DefaultSize   int // in pixels
 	// IsAdjustable gives it the parameters width if Mode.HasWidth, turn and tilt if Mode.HasAttitudes, pose if
-	// Mode.HasPoses, wear if Mode.ShowsWorn, no for what is Mode.Omissible, exact and, by name, UUID
-	// or uid, default. An empty value of its parameters is an absent one.
+	// Mode.HasPoses, wear if Mode.ShowsWorn, background if Mode.HasBackground, no for what is Mode.Omissible, exact
+	// if Mode.HasExactSizes and, by name, UUID or uid, default. An empty value of its parameters is an absent one.
 	IsAdjustable bool
 }
 
@@ -149,7 +149,7 @@ func LegacyTexture(dst []byte, hash skin.Hash) []byte {
 // Views are all views. Of those with a route in common, the one with the longer suffixes comes
 // first.
 var Views = []*View{
-	&avatar, &preview, &face, &head, &bust, &body, &front, &back, &left, &right, &legacyTexture, &storedFile, &skinFile, &capeFile, &skinFileBySubject, &skinFileByTID, &capeFileBySubject, &capeFileByTID, &skinFileForMods, &capeFileForMods, &legacySheet, &profile, &uniSkinProfile,
+	&avatar, &preview, &face, &head, &bust, &body, &front, &back, &left, &right, &card, &legacyTexture, &storedFile, &skinFile, &capeFile, &skinFileBySubject, &skinFileByTID, &capeFileBySubject, &capeFileByTID, &skinFileForMods, &capeFileForMods, &legacySheet, &profile, &uniSkinProfile,
 }
 
 var avatar = View{
@@ -209,6 +209,20 @@ func adjustableView(name string, mode render.Mode, shows, sizeParameter string, 
 		HasDownload: true,
 		Warm:        nil, // a site uses few of them, or none
 	}
+}
+
+// card is the picture of a link to a page about a player or a texture. A private texture has none, as it has no such page.
+var card = View{
+	Kind: KindPicture, Slot: SkinSlot, Suffixes: pictureSuffixes,
+	Routes: []Route{
+		{"/card/player/", ByName, CachePlayer, cardHelp + " of a player"},
+		{"/card/uuid/", ByUUID, CachePlayer, cardHelp + " of a player"},
+		{"/card/texture/", ByTID, CacheTexture, cardHelp + " of a public skin, or both sides of a cape"},
+	},
+	Picture:     &PictureView{Mode: render.Card, Mode3D: render.Card, SizeParameter: "", DefaultSize: render.Card.SizeOf(0), IsAdjustable: true},
+	Profile:     NoProfile,
+	HasDownload: false,
+	Warm:        nil, // crawlers request it when a link is posted
 }
 
 var storedFile = View{
@@ -325,6 +339,7 @@ var uniSkinProfile = View{
 }
 
 const (
+	cardHelp          = "picture of a link, 1200 × 630 pixels: the figure, front and back,"
 	skinFileHelp      = "the file of the skin that a player wears"
 	capeFileHelp      = "the file of the cape that a player wears"
 	legacySheetHelp   = "the skin that a player wears, as that sheet"
@@ -343,30 +358,37 @@ func (v *View) Parameters(subject Subject) []string {
 		}
 		return []string{"download"}
 	}
-	names := []string{v.Picture.SizeParameter}
+	var names []string
+	if v.Picture.SizeParameter != "" {
+		names = append(names, v.Picture.SizeParameter)
+	}
 	if v.Picture.Mode3D != v.Picture.Mode {
 		names = append(names, "3d")
 	}
 	if v.Picture.IsAdjustable {
-		if v.Picture.Mode.HasWidth() {
-			names = append(names, "width")
-		}
-		if v.Picture.Mode.HasAttitudes() {
-			names = append(names, "turn", "tilt")
-		}
-		if v.Picture.Mode.HasPoses() {
-			names = append(names, "pose")
-		}
-		if v.Picture.Mode.ShowsWorn() && subject.CanWear() {
-			names = append(names, "wear")
-		}
-		names = append(names, "no", "exact")
-		if subject.IsPlayer() {
-			names = append(names, "default")
-		}
+		names = append(names, v.Picture.adjustable(subject)...)
+	}
+	if v.HasDownload {
 		names = append(names, "download")
 	}
 	return append(names, "png")
+}
+
+// adjustable returns the names of the parameters of an adjustable picture by a subject, besides its size.
+func (p *PictureView) adjustable(subject Subject) (names []string) {
+	for _, parameter := range []struct {
+		name string
+		has  bool
+	}{
+		{"width", p.Mode.HasWidth()}, {"turn", p.Mode.HasAttitudes()}, {"tilt", p.Mode.HasAttitudes()}, {"pose", p.Mode.HasPoses()},
+		{"wear", p.Mode.ShowsWorn() && subject.CanWear()}, {"background", p.Mode.HasBackground()}, {"no", true},
+		{"exact", p.Mode.HasExactSizes()}, {"default", subject.IsPlayer()},
+	} {
+		if parameter.has {
+			names = append(names, parameter.name)
+		}
+	}
+	return names
 }
 
 // Name returns the first segment of the view's paths.

@@ -99,8 +99,8 @@ sub vcl_backend_fetch {
     # Two paths have the name as a parameter, and DiscordSRV has it before the view. The whole query stands for a list of players.
     # docs/operations/balancers.md explains the expression.
     set bereq.http.X-Shard = std.tolower(regsub(bereq.url, "[?].*", ""));
-    set bereq.http.X-Shard = regsub(bereq.http.X-Shard, "^/([^/]+)/(head|helm|overlay|skull|bust|body|texture|player$)([./].*)?$", "/\2/\1\3");
-    set bereq.http.X-Shard = regsub(bereq.http.X-Shard, "^(?:.*/(?:player|uuid|user|hash)|/(?:face|front|frontfull|full)/[0-9]{1,4}|(?:/[^/]+){1,4}?)?/([^/.]*)(?:[.][^/]*)?(?:/(?:left|right|nohelm|hat|helm|overlay|isometric|3d|full|bust|face|head|default|processed|barebones|undefined|nan|null|none|[-+]?[0-9]{1,4}(?:px)?(?:x[0-9]+|@[0-9.]+x)?)(?:[.][^/]*)?){0,4}/?$", "\1");
+    set bereq.http.X-Shard = regsub(bereq.http.X-Shard, "^/([^/]+)/(head|helm|overlay|skull|bust|body|texture(?:[.][^/]*)?$|player$)([./].*)?$", "/\2/\1\3");
+    set bereq.http.X-Shard = regsub(bereq.http.X-Shard, "^(?:.*/(?:player|uuid|user|hash|texture)|/(?:face|front|frontfull|full)/[0-9]{1,4}|(?:/[^/]+){1,4}?)?/([^/.]*)(?:[.][^/]*)?(?:/(?:left|right|nohelm|hat|helm|overlay|isometric|3d|full|bust|face|head|default|processed|barebones|undefined|nan|null|none|[-+]?[0-9]{1,4}(?:px)?(?:x[0-9]+|@[0-9.]+x)?)(?:[.][^/]*)?){0,4}/?$", "\1");
     if (bereq.url ~ "^/(skins|cloaks|head|head[.]png)[?](.*&)?name=") {
       set bereq.http.X-Shard = regsub(bereq.url, "^[^?]*[?](?:.*&)?name=([^&.]*).*$", "\1");
     } elsif (bereq.url ~ "^/(sprite/|heads[.]json)") {

@@ -75,6 +75,28 @@ func TestAdjustableViews(t *testing.T) {
 	}
 }
 
+// A card shows a player as it is dressed, or a texture of any type.
+func TestCards(t *testing.T) {
+	t.Parallel()
+	w := openSeeded(t)
+	f := func(path string, sheet, worn skin.Sheet, view render.View, cache, tags string) {
+		t.Helper()
+		view.Mode, view.Size = render.Card, 630
+		w.get(t, path).expect(t, path, http.StatusOK, "body", drawnWearing(t, sheet, worn, view),
+			"Cache-Control", cache, "Surrogate-Key", tags+" render-"+renderer.Revision(), "Content-Type", "image/"+view.Format.String())
+	}
+	none, robot, ranger, sunrise := skin.Sheet{}, artwork.Robot(), artwork.Ranger(), artwork.Sunrise()
+	green := render.HasBackground | 0x1f6b3a
+	f("/card/player/sTEVE", robot, sunrise, render.View{Type: skin.Classic, Wear: render.WearCape, Format: render.WebP}, byName, "player-1 texture-11 texture-13")
+	f("/card/player/Steve.PNG?background=1F6b3a&wear=none", robot, none, render.View{Type: skin.Classic, Background: green}, byName, "player-1 texture-11")
+	f("/card/player/Alex.png", ranger, none, render.View{Type: skin.Slim}, byName, "player-2 texture-12")
+	f("/card/texture/12?no=hat,layers,light", ranger, none, render.View{Type: skin.Slim, Omit: render.Card.Omissible(), Format: render.WebP}, byTexture, "texture-12")
+	f("/card/texture/13.png?background=1f6b3a", sunrise, none, render.View{Type: skin.Cape, Background: green}, byTexture, "texture-13")
+	for _, path := range []string{"/card", "/card/11", "/card/player/Naked", "/card/player/Nobody", "/card/texture/999", "/card/texture/Steve", "/card/user/1"} {
+		testenv.Equal(t, w.get(t, path).status, http.StatusNotFound, "%s", path)
+	}
+}
+
 // Equal pictures are one, whatever the request: they have one entity tag and one place in the cache.
 func TestEqualPicturesAreOne(t *testing.T) {
 	t.Parallel()
@@ -89,6 +111,8 @@ func TestEqualPicturesAreOne(t *testing.T) {
 		{"/body/11?width=300", "/body/11?width=9999"},
 		{"/body/11?no=hat,light", "/body/11?no=light,hat,HAT", "/body/11?no=hat%2Clight", "/body/11?no=light,hat&no=layers"},
 		{"/bust/11?turn=0", "/bust/11?turn=0&turn=3", "/bust/11?turn=&turn=0", "/bust/11?turn=-0"},
+		{"/card/texture/11", "/card/player/Steve?wear=none", "/card/texture/11?height=9&background=&exact&size=x&=3&turn=9&no=cape"},
+		{"/card/texture/11?background=1f6b3a", "/card/texture/11?BACKGROUND=1F6B3A&background=000000", "/card/player/Steve?no=cape&background=1f6b3a"},
 		{"/left/11?height=1", "/left/11?height=64", "/left/11?no=light&turn=3&height=-5"},
 	} {
 		first := w.get(t, same[0])
@@ -103,6 +127,7 @@ func TestEqualPicturesAreOne(t *testing.T) {
 	for _, path := range []string{
 		"/head/11", "/head/11?turn=0", "/head/11?tilt=25", "/head/11?tilt=0", "/head/11?turn=0&tilt=25", "/head/11?no=hat", "/head/11?no=light", "/bust/11", "/bust/11?no=hat", "/bust/11?no=layers",
 		"/body/11", "/body/11?width=199", "/body/11?width=202", "/body/11?width=199&exact&height=399", "/front/11", "/back/11", "/left/11", "/right/11", "/front/11?no=layers", "/face/11", "/preview/11",
+		"/card/texture/11", "/card/texture/11?background=000000", "/card/texture/11?background=000001", "/card/player/Steve", "/card/player/Steve?background=000000", "/card/texture/13",
 	} {
 		tag := w.get(t, path).header.Get("Etag")
 		other, ok := seen[tag]
@@ -137,6 +162,9 @@ func TestAdjustableViewsRejectValues(t *testing.T) {
 		for _, view := range []string{"face", "head", "bust", "body", "front", "back", "left", "right"} {
 			f("/"+view+"/11?no="+value, "no", no)
 		}
+	}
+	for _, value := range []string{"fff", "1f6b3a0", "0x1f6b", "+1f6b3", "%231f6b3a", "1f_b3a", "green"} {
+		f("/card/texture/11?background="+value, "background", "The background must be six hexadecimal digits, as 1f6b3a.")
 	}
 	f("/face/11?size=big", "size", "The size must be an integer.")
 	f("/body/11?width=wide", "width", "The width must be an integer.")

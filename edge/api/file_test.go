@@ -112,17 +112,18 @@ func TestProfiles(t *testing.T) {
 		"after a change of skin: %d %s; want 200 with the other hash", got.status, got.body)
 }
 
-// The file of a private texture has no address by its number. Its pictures do, and the files that a player wears.
+// The file and the card of a private texture have no address by its number. Its other pictures do, and the files that a
+// player wears.
 func TestPrivateFiles(t *testing.T) {
 	t.Parallel()
 	w := openSeeded(t)
 	private := *w.robot
 	private.Private = true
 	w.set(t, map[edgeproto.Key]edgeproto.Mapping{"tid:11": {Texture: &private}})
-	for _, path := range []string{"/raw/11", "/raw/11.png", "/skin/11", "/skins/11", "/download/11", "/texture/11"} {
+	for _, path := range []string{"/raw/11", "/raw/11.png", "/skin/11", "/skins/11", "/download/11", "/texture/11", "/card/texture/11", "/card/texture/11.png?background=1f6b3a"} {
 		testenv.Equal(t, w.get(t, path).status, http.StatusNotFound, "%s", path)
 	}
-	for _, path := range []string{"/avatar/11", "/preview/11", "/face/11", "/helm/11/64", "/skin/Steve.png", "/textures/" + private.Hash.String()} {
+	for _, path := range []string{"/avatar/11", "/preview/11", "/face/11", "/helm/11/64", "/skin/Steve.png", "/textures/" + private.Hash.String(), "/card/player/Steve"} {
 		testenv.Equal(t, w.get(t, path).status, http.StatusOK, "%s", path)
 	}
 }

@@ -229,8 +229,8 @@ type parameters struct {
 	size      parameter
 
 	// Of adjustable pictures.
-	width, turn, tilt, pose, wear, no, byDefaultSkin parameter
-	exact                                            bool
+	width, turn, tilt, pose, wear, background, no, byDefaultSkin parameter
+	exact                                                        bool
 }
 
 // parameter is an optional parameter.
@@ -273,6 +273,8 @@ func parseParameters(query string, picture *edge.PictureView) parameters {
 			params.no.set(value)
 		case edge.EqualASCIIFold(name, "default"):
 			params.byDefaultSkin.set(value)
+		case edge.EqualASCIIFold(name, "background"):
+			params.background.set(value)
 		}
 	}
 	return params
@@ -291,6 +293,13 @@ func (p *parameters) adjust(req *edge.Request, subject edge.Subject) (err error)
 		if req.Pose, ok = edge.Poses.Parse(p.pose.value); !ok {
 			return fault.Field("pose", "The pose must be %s.", edge.Poses.List("or"))
 		}
+	}
+	if req.Mode.HasBackground() && p.background.given {
+		colour, err := strconv.ParseUint(p.background.value, 16, 24)
+		if err != nil || len(p.background.value) != len("RRGGBB") {
+			return fault.Field("background", "The background must be six hexadecimal digits, as 1f6b3a.")
+		}
+		req.Background = render.HasBackground | render.Background(colour)
 	}
 	omitted, ok := parseOmissions(p.no.value)
 	if !ok {
@@ -362,9 +371,9 @@ func (p *parameter) set(value string) {
 	}
 }
 
-// intOr returns the parameter as an integer, and a default if it is not given.
+// intOr returns the parameter as an integer, and a default if it is not given, or has no name as of a picture of one size.
 func (p *parameter) intOr(name string, def int) (int, error) {
-	if !p.given {
+	if !p.given || name == "" {
 		return def, nil
 	}
 	n, ok := parseInteger(p.value)

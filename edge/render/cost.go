@@ -89,14 +89,20 @@ func (v View) capped(k raster.Scales) View {
 // within a factor of four (BenchmarkCost). Skins of few colours take a third of it to all of it.
 func (r *Renderer) Cost(view View, width, wornWidth int) time.Duration {
 	k := raster.Scales{Skin: max(1, width/raster.SheetColumns), Worn: wornWidth / raster.SheetColumns}
+	if coarsened := view.Mode.row().coarsened; coarsened != nil && view.Type != skin.Cape {
+		k = raster.Scales{Skin: coarsened(k.Skin), Worn: coarsened(k.Worn)}
+	}
 	scale := k.Finest()
 	view = view.capped(k)
 	exact := view
 	view = view.drawn()
 	w, h := view.Extent()
 	job := encodingJob{view: view, scale: scale, pixels: w * h, isCrisp: true}
-	const fixed = 0.2
+	const fixed, background = 0.2, 10e-6 // of a pixel
 	ms := fixed
+	if view.Mode.HasBackground() {
+		ms += background * float64(w*h)
+	}
 	switch row := view.Mode.row(); {
 	case view.Type == skin.Cape:
 		job.isCrisp = isCapeCrisp(view.Size, scale)

@@ -74,6 +74,11 @@ var goldens = []golden{
 	{"slim-front-without-hat", "slim", render.View{Mode: render.Front, Type: skin.Slim, Size: 128, Omit: render.OmitHat}},
 	{"slim-back", "slim", render.View{Mode: render.Back, Type: skin.Slim, Size: 128}},
 	{"legacy-left", "legacy", render.View{Mode: render.Left, Type: skin.Classic, Size: 128}},
+	{"classic-card", "classic", render.View{Mode: render.Card, Type: skin.Classic, Size: 630}},
+	{"slim-card-with-cape", "slim", render.View{Mode: render.Card, Type: skin.Slim, Size: 630, Background: render.HasBackground | 0x1f6b3a, Wear: render.WearCape}},
+	{"hd-card-with-elytra", "hd", render.View{Mode: render.Card, Type: skin.Classic, Size: 630, Background: render.HasBackground, Wear: render.WearElytra}},
+	{"cape-card", "cape", render.View{Mode: render.Card, Type: skin.Cape, Size: 630}},
+	{"elytra-card", "elytra", render.View{Mode: render.Card, Type: skin.Cape, Size: 630, Background: render.HasBackground | 0xf0f0f0}},
 	{"hd-right-uneven", "hd", render.View{Mode: render.Right, Type: skin.Classic, Size: 80}},
 }
 

@@ -54,6 +54,11 @@ const (
 	Left
 	Right
 
+	// Card is, for a skin, the whole figure from the front on the left and from the back on the right, as in
+	// a preview, and with what its player wears. For a cape it is what a preview shows. The picture has one
+	// size, 1200 × 630 pixels, and a background: it is shown beside a link.
+	Card
+
 	// ModeCount is the number of modes.
 	ModeCount = iota
 )
@@ -65,9 +70,10 @@ type modeRow struct {
 	width func(of skin.Type, height int) int // of the picture
 
 	// The geometry: of a mode in space a scene, of any other one the drawing of a square skin.
-	scene func(v View, turn int, tilt Tilt) raster.Scene
-	draw  func(sheet, worn skin.Sheet, v View, pixels []byte) raster.Picture
-	cape  func(sheet skin.Sheet, height int, pixels []byte) raster.Picture // nil: it shows no capes
+	scene  func(v View, turn int, tilt Tilt) raster.Scene
+	draw   func(sheet, worn skin.Sheet, v View, pixels []byte) raster.Picture
+	cape   func(sheet skin.Sheet, height int, pixels []byte) raster.Picture // nil: it shows no capes
+	behind func(p raster.Picture, v View)                                   // draws the background; nil: it has none
 
 	// The parameters.
 	hasAttitudes bool
@@ -79,6 +85,7 @@ type modeRow struct {
 	exactStep    int  // of the sizes from which exact ones are reduced; 0: it has none
 	isSheet      bool // for games
 	hasWidth     bool
+	coarsened    func(scale int) int // in which scale sheets of figures are drawn; nil: in their own
 
 	// What drawing costs.
 	isOneModel bool                                    // both models have one sample map
@@ -132,6 +139,12 @@ var modes = [ModeCount]modeRow{
 	Back:  sideRow("back", model.BackSide, true),
 	Left:  sideRow("left", model.LeftSide, true),
 	Right: sideRow("right", model.RightSide, true),
+	Card: {
+		name: "card", sizes: sizes{cardHeight, cardHeight, cardHeight}, width: func(skin.Type, int) int { return cardWidth },
+		scene: card, cape: drawCardCape, behind: drawBackground, coarsened: maxCardScale,
+		omissible: model.OmitHat | model.OmitLayers | model.OmitLight, showsWorn: true,
+		share: raster.WorkShare{Texels: 1, Borders: 1},
+	},
 }
 
 // sideRow returns the row of a flat side of the player. What is worn does not show from the front.
@@ -184,6 +197,12 @@ func (m Mode) ShowsWorn() bool { return m.row().showsWorn }
 // HasWidth reports whether pictures in the mode have other widths than the usual one.
 func (m Mode) HasWidth() bool { return m.row().hasWidth }
 
+// HasBackground reports whether pictures in the mode are opaque, with a background that can be chosen.
+func (m Mode) HasBackground() bool { return m.row().behind != nil }
+
+// HasExactSizes reports whether pictures in the mode can have exactly the requested size.
+func (m Mode) HasExactSizes() bool { return m.row().exactStep != 0 }
+
 // WidthOf returns the width in pixels of a picture with a height, for a requested width: from a quarter to three quarters
 // of the height. It is 0 for the usual width, and in modes without others.
 func (m Mode) WidthOf(requested, height int) int {
@@ -197,8 +216,8 @@ func (m Mode) WidthOf(requested, height int) int {
 // SizeOf returns the size that is drawn for a requested one, in pixels. For a head or a bust it is
 // the side, and the next multiple of 8, from 8 to 512: at these a flat head shows all texels of a
 // classic face equally large. For a preview, a body or a side it is the height, and the next multiple
-// of 16, from 64 to 1024: at these a classic cape fills the height. A legacy sheet has one size, its
-// height.
+// of 16, from 64 to 1024: at these a classic cape fills the height. A legacy sheet and a card have one size,
+// their height.
 func (m Mode) SizeOf(requested int) int { return m.row().sizes.round(requested) }
 
 // round clamps a size and rounds it up to a multiple of the step.

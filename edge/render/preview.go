@@ -52,40 +52,44 @@ func preview(v View, _ int, _ Tilt) raster.Scene {
 //
 // If both faces are transparent the elytra is drawn instead.
 func drawCape(sheet skin.Sheet, height int, pixels []byte) raster.Picture {
-	faces := skin.CapeFaces().Scaled(sheet.Scale())
 	picture := raster.NewPicture(capeWidth(height), height, pixels)
 	clear(picture.Pix)
+	drawCapeIn(picture, sheet, skin.Rect{W: picture.Width, H: height})
+	return picture
+}
 
+// drawCapeIn draws a cape into a rectangle of a picture that is capeWidth of its height wide.
+func drawCapeIn(picture raster.Picture, sheet skin.Sheet, in skin.Rect) {
+	faces := skin.CapeFaces().Scaled(sheet.Scale())
 	if model.IsBlank(sheet, faces.Front) && model.IsBlank(sheet, faces.Back) {
-		drawElytra(picture, sheet)
-		return picture
+		drawElytra(picture, sheet, in)
+		return
 	}
-	high := height
-	if isCapeCrisp(height, sheet.Scale()) {
-		high = height / faces.Front.H * faces.Front.H
+	high := in.H
+	if isCapeCrisp(in.H, sheet.Scale()) {
+		high = in.H / faces.Front.H * faces.Front.H
 	}
 	wide := high / 16 * 10
-	half := picture.Width / 2
+	half := in.W / 2
 	for i, face := range []skin.Rect{faces.Front, faces.Back} {
-		picture.DrawScaled(sheet, face, i*half+(half-wide)/2, (height-high)/2, wide, high)
+		picture.DrawScaled(sheet, face, in.X+i*half+(half-wide)/2, in.Y+(in.H-high)/2, wide, high)
 	}
-	return picture
 }
 
 // drawElytra draws both wings side by side, from behind on the left and from the front on the
 // right. A wing is 10 × 20 units, so that two of them are as wide as a cape's face. The size of
 // a texel follows the same rule, by the width.
-func drawElytra(p raster.Picture, sheet skin.Sheet) {
+func drawElytra(p raster.Picture, sheet skin.Sheet, in skin.Rect) {
 	wing := skin.ElytraFaces().Scaled(sheet.Scale())
-	half := p.Width / 2
-	whole := p.Height / 16 * 5 // of one wing
+	half := in.W / 2
+	whole := in.H / 16 * 5 // of one wing
 	wide := whole / wing.Back.W * wing.Back.W
 	if 10*wide < 9*whole {
 		wide = whole
 	}
-	top := (p.Height - 2*wide) / 2
+	top := in.Y + (in.H-2*wide)/2
 	// The left wing is on the viewer's left from behind, and on the right from the front.
-	left := (half - 2*wide) / 2
+	left := in.X + (half-2*wide)/2
 	p.DrawScaled(sheet, wing.Back, left, top, wide, 2*wide)
 	mirror(p, left, left+wide, top, wide, 2*wide)
 	left += half

@@ -60,10 +60,11 @@ const (
 // View is which picture of a texture is meant. Views are comparable: the same View of the same
 // texture is the same file, as long as the renderer's revision is the same.
 type View struct {
-	Mode   Mode
-	Type   skin.Type
-	Size   int // in pixels, a value of Mode.SizeOf
-	Format Format
+	Mode       Mode
+	Type       skin.Type
+	Background Background // 0, unless Mode.HasBackground
+	Size       int        // in pixels, a value of Mode.SizeOf
+	Format     Format
 
 	Attitude Attitude        // a value of Mode.Attitude, if Mode.HasAttitudes
 	Omit     model.Omissions // of Mode.Omissible
@@ -104,6 +105,13 @@ func (v View) Check() error {
 	}
 	if !v.checkExact() || v.Width != 0 && v.Width != v.Mode.WidthOf(v.Width, v.ShownSize()) {
 		return fault.Field("size", "This picture has no such size.")
+	}
+	return v.checkBackground()
+}
+
+func (v View) checkBackground() error {
+	if v.Background != 0 && (v.Background>>24 != 1 || !v.Mode.HasBackground()) {
+		return fault.New(fault.Invalid, "This picture has no such background.")
 	}
 	return nil
 }

@@ -83,6 +83,9 @@ func TestDrawRejectsViews(t *testing.T) {
 		{"a cape from the front", skinSheet, render.View{Mode: render.Front, Type: skin.Classic, Size: 64, Wear: render.WearCape}, "This picture cannot show such a thing on a player's back."},
 		{"a cape with elytra", capeSheet, render.View{Mode: render.Preview, Type: skin.Cape, Size: 64, Wear: render.WearElytra}, "This picture cannot show such a thing on a player's back."},
 		{"an unknown thing on the back", skinSheet, render.View{Mode: render.Body, Type: skin.Classic, Size: 64, Wear: render.WearElytra + 1}, "This picture cannot show such a thing on a player's back."},
+		{"a body with a background", skinSheet, render.View{Mode: render.Body, Type: skin.Classic, Size: 64, Background: render.HasBackground}, "This picture has no such background."},
+		{"an unknown background", skinSheet, render.View{Mode: render.Card, Type: skin.Classic, Size: 630, Background: 0x1f6b3a}, "This picture has no such background."},
+		{"a small card", skinSheet, render.View{Mode: render.Card, Type: skin.Classic, Size: 315}, "The size is a multiple of 630 from 630 to 630 pixels."},
 		{"a preview of odd height", capeSheet, render.View{Mode: render.Preview, Type: skin.Cape, Size: 72}, "The size is a multiple of 16 from 64 to 1024 pixels."},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -222,7 +225,7 @@ func TestConcurrentRenders(t *testing.T) {
 				continue // all take long with the race detector, larger ones longer
 			}
 			for _, size := range []int{view.Size, view.Size + 176} { // without a sample map for the larger sheet
-				view.Size = size
+				view.Size = view.Mode.SizeOf(size)
 				want := testenv.Must(renderer.Encode(mustDrawWorn(t, sheet, worn, view), view.Format))(t)
 				jobs = append(jobs, job{sheet, view, want})
 			}
@@ -267,6 +270,7 @@ func views() []render.View {
 				render.View{Mode: render.Bust, Type: as, Size: 64, Format: format, Pose: render.Wave, Wear: render.WearElytra, Omit: render.OmitLayers},
 				render.View{Mode: render.Back, Type: as, Size: 80, Format: format, Wear: render.WearElytra},
 				render.View{Mode: render.Right, Type: as, Size: 64, Format: format, Wear: render.WearCape},
+				render.View{Mode: render.Card, Type: as, Size: 630, Format: format, Wear: render.WearCape},
 			)
 			for mode := render.Front; mode <= render.Right; mode++ {
 				all = append(all, render.View{Mode: mode, Type: as, Size: 96, Format: format})

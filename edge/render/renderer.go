@@ -54,7 +54,8 @@ func (r *Renderer) Revision() string { return r.revision }
 // from 15 on, and bodies no higher than 960 from 15 on. Bodies and busts in another pose than Stand, or
 // with something worn, are drawn no higher than 480 pixels if the finer sheet is of scale 9 or more, 288
 // from 13 on and 208 from 15 on. For exact sizes these bounds are a fifth less from scale 8 on. Higher
-// ones would take too long.
+// ones would take too long. A card has one size; it shows finer sheets as sheets of at most scale 4, of
+// scale 3 from 9 on, and of 2 from 13 on.
 func (r *Renderer) Draw(sheet, worn skin.Sheet, view View) (raster.Picture, error) {
 	picture, err := r.draw(sheet, worn, view, nil)
 	if err != nil {
@@ -80,8 +81,21 @@ func (r *Renderer) draw(sheet, worn skin.Sheet, view View, pixels []byte) (raste
 		}
 		view.Wear = view.Wear.Of(worn)
 	}
+	picture := r.drawTexture(sheet, worn, view, pixels)
+	if drawBehind := view.Mode.row().behind; drawBehind != nil {
+		drawBehind(picture, view)
+	}
+	return picture, nil
+}
+
+// drawTexture draws what is in front of the background.
+func (r *Renderer) drawTexture(sheet, worn skin.Sheet, view View, pixels []byte) raster.Picture {
+	row := view.Mode.row()
 	if view.Type == skin.Cape {
-		return view.Mode.row().cape(sheet, view.Size, pixels), nil
+		return row.cape(sheet, view.Size, pixels)
+	}
+	if row.coarsened != nil {
+		sheet, worn = coarser(sheet, row.coarsened(sheet.Scale())), coarser(worn, row.coarsened(worn.Scale()))
 	}
 	if sheet.Height < sheet.Width {
 		// Of all that Normalised does, square sheets need only an opaque base, and all
@@ -92,9 +106,9 @@ func (r *Renderer) draw(sheet, worn skin.Sheet, view View, pixels []byte) (raste
 		}
 	}
 	if view.Mode.InSpace() {
-		return r.drawFigure(sheet, worn, view, pixels), nil
+		return r.drawFigure(sheet, worn, view, pixels)
 	}
-	return view.Mode.row().draw(sheet, worn, view, pixels), nil
+	return row.draw(sheet, worn, view, pixels)
 }
 
 // drawFigure draws the modes of the model in space.

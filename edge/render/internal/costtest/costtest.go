@@ -107,6 +107,9 @@ var drawn = []render.View{
 	{Mode: render.Preview, Type: skin.Classic, Size: 1024},
 	{Mode: render.Preview, Type: skin.Cape, Size: 1024},
 	{Mode: render.LegacySheet, Type: skin.Slim, Size: 32},
+	{Mode: render.Card, Type: skin.Classic, Size: 630},
+	{Mode: render.Card, Type: skin.Slim, Size: 630, Wear: render.WearElytra},
+	{Mode: render.Card, Type: skin.Cape, Size: 630},
 	{Mode: render.Isometric, Type: skin.Classic, Size: 512, Attitude: render.Isometric.Attitude(2, render.Tilt25)},
 	{Mode: render.Bust, Type: skin.Classic, Size: 512},
 	{Mode: render.Bust, Type: skin.Slim, Size: 128, Attitude: render.Bust.Attitude(1, render.TiltIso)},
@@ -185,7 +188,10 @@ func limited(reducer render.Reducer) (views []render.View) {
 		exactly(render.View{Mode: render.Left, Type: skin.Classic, Size: height})
 		views = append(views, render.View{Mode: render.Preview, Type: skin.Classic, Size: height}, render.View{Mode: render.Preview, Type: skin.Cape, Size: height})
 	}
-	views = append(views, render.View{Mode: render.LegacySheet, Type: skin.Slim, Size: 32})
+	views = append(views, render.View{Mode: render.LegacySheet, Type: skin.Slim, Size: 32}, render.View{Mode: render.Card, Type: skin.Cape, Size: 630})
+	for wear := render.WearNothing; wear <= render.WearElytra; wear++ {
+		views = append(views, render.View{Mode: render.Card, Type: skin.Classic, Size: 630, Wear: wear})
+	}
 	for side := 8; side <= 512; side += 8 {
 		exactly(render.View{Mode: render.Flat, Type: skin.Classic, Size: side})
 		turned(render.View{Mode: render.Isometric, Type: skin.Classic, Size: side})
