@@ -250,5 +250,8 @@ func (s *Server) handlePage(rc *fasthttp.RequestCtx) error {
 		index = s.indexes[""]
 	}
 	index.Serve(rc)
+	if !ok && rc.Response.StatusCode() == fasthttp.StatusOK {
+		rc.SetStatusCode(fasthttp.StatusNotFound) // the page says so
+	}
 	return nil
 }

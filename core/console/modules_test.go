@@ -36,8 +36,8 @@ func TestModules(t *testing.T) {
 }
 
 const (
-	maxModules = 12
-	maxBytes   = 60 << 10
+	maxModules = 16
+	maxBytes   = 65_000
 )
 
 // A page needs few modules before it can be used, and few bytes.

@@ -52,16 +52,16 @@ func TestConfirmedRegistration(t *testing.T) {
 	t.Parallel()
 	mails := mailtest.Start(t, mailtest.Options{})
 	_, w := openSite(t, append(mailSettings(mails), "CORE_REGISTRATION=confirm")...)
-	w.arrive(t, "/register", "Make an account")
+	w.arrive(t, "/register", "Create account")
 	w.fill(t, "email", "zoe@example.com", "nickname", "Zoe", "player_name", "Zoe_1")
-	w.pressAndSee(t, "Make the account", "An e-mail with a link is on its way to you.")
+	w.pressAndSee(t, "Create account", "An e-mail with a link is on its way to you.")
 	w.inspect(t, "register-sent")
 
 	w.openLink(t, awaitLink(t, mails, "zoe@example.com", "/verify?registration"))
-	w.isAt(t, "/verify?registration", "Make an account")
+	w.isAt(t, "/verify?registration", "Create account")
 	w.inspect(t, "verify-registration")
 	w.fill(t, "password", password)
-	w.follow(t, "Make the account", "/", "Hello, Zoe")
+	w.follow(t, "Create account", "/", "Hello, Zoe")
 	w.pressAndSee(t, "Players", "Zoe_1")
 
 	w.visit(t, "/account?change=email")
@@ -99,9 +99,9 @@ func TestConfirmedRegistration(t *testing.T) {
 func TestClosedRegistration(t *testing.T) {
 	t.Parallel()
 	_, w := openSite(t, "CORE_REGISTRATION=closed")
-	w.visit(t, "/register", "New accounts cannot be made here at the moment.")
+	w.visit(t, "/register", "New accounts cannot be created here at the moment.")
 	w.inspect(t, "register-closed")
-	w.follow(t, "Sign in with an account that you have", "/signin", "Sign in")
+	w.follow(t, "Sign in to an existing account", "/signin", "Sign in")
 	w.await(t, `!document.querySelector(".links a")`)
 }
 

@@ -32,7 +32,7 @@ type chromium struct {
 }
 
 var (
-	plain = &chromium{flags: []chromedp.ExecAllocatorOption{chromedp.Flag("disable-gpu", true)}}
+	plain = &chromium{flags: []chromedp.ExecAllocatorOption{chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-3d-apis", true)}}
 	// SwiftShader draws WebGL, and all else with it, which takes a multiple of the processor time.
 	withWebGL = &chromium{flags: []chromedp.ExecAllocatorOption{chromedp.Flag("use-angle", "swiftshader"), chromedp.Flag("enable-unsafe-swiftshader", true)}}
 )

@@ -52,6 +52,13 @@ func (tab *tab) opens(t *testing.T, link, path, heading string, texts ...string)
 	tab.focusIs(t, "h1")
 }
 
+// opensByMenu does the same by a link in the menu.
+func (tab *tab) opensByMenu(t *testing.T, link, path, heading string, texts ...string) {
+	t.Helper()
+	tab.enterOn(t, "Menu")
+	tab.opens(t, link, path, heading, texts...)
+}
+
 // confirms presses a button that asks a question, which has the focus on its harmless answer, and gives the other one.
 func (tab *tab) confirms(t *testing.T, asking, action string) {
 	t.Helper()
@@ -69,14 +76,14 @@ func TestKeyboardOfVisitor(t *testing.T) {
 	w.arrive(t, "/signin", "Sign in")
 	w.enterOn(t, "To the content")
 	w.focusIs(t, "#main")
-	w.opens(t, "Make an account", "/register", "Make an account")
+	w.opens(t, "Create account", "/register", "Create account")
 	w.types(t, "email", "ann@example.com")
 	w.types(t, "nickname", "Ann")
 	w.types(t, "player_name", "Ann_1")
 	w.submits(t, "password", password)
 	w.isAt(t, "/", "Hello, Ann", "Nothing new.")
 	w.expect("/api/user") // which the page may read once more
-	w.opens(t, "Sign out", "/signin", "Sign in")
+	w.opensByMenu(t, "Sign out", "/signin", "Sign in")
 	w.opens(t, "Forgot the password?", "/reset", "New password")
 	w.submits(t, "email", "ann@example.com")
 	w.sees(t, "If there is an account with this address")
@@ -109,17 +116,21 @@ func TestKeyboardOfPlayer(t *testing.T) {
 	w.pressEnter(t)
 	w.await(t, `Boolean(document.querySelector("dialog[open] .tile"))`)
 	w.enterOn(t, "Fox")
+	w.await(t, `document.querySelector(".tile").getAttribute("aria-pressed") === "true"`)
+	w.enterOn(t, "Wear")
 	w.await(t, `document.activeElement.getAttribute("aria-label") === "Choose a skin for Ann_1" && Boolean(document.querySelector('img[alt="Skin of Ann_1, front and back"]'))`)
 	w.enterOn(t, "Take off the skin of Ann_1")
-	w.await(t, `document.activeElement.getAttribute("aria-label") === "Choose a skin for Ann_1" && document.querySelector(".skin").innerText === "No skin"`)
+	w.await(t, `document.activeElement.getAttribute("aria-label") === "Choose a skin for Ann_1" && !document.querySelector('img[alt="Skin of Ann_1, front and back"]')`)
 	w.enterOn(t, "Rename Ann_1")
 	w.submits(t, "name", "Ann_2")
 	w.await(t, `!document.querySelector("dialog") && document.querySelector(".player h2").innerText === "Ann_2" && document.activeElement.getAttribute("aria-label") === "Rename Ann_2"`)
+	w.enterOn(t, "More about Ann_2")
 	w.confirms(t, "Delete Ann_2", "Delete")
 	w.sees(t, "You have no players yet.")
 	w.focusIs(t, "h1")
 
 	w.opens(t, "Closet", "/closet", "Closet")
+	w.enterOn(t, "More about Fox")
 	w.enterOn(t, "Remove from closet: Fox")
 	w.focusIs(t, ".results")
 	w.sees(t, "There are no skins in your closet.")
@@ -178,10 +189,10 @@ func TestKeyboardOfAccount(t *testing.T) {
 	w.enterOn(t, "Upload Keys")
 	w.sees(t, "It is uploaded, and in your closet.")
 	w.await(t, `document.activeElement.innerText === "Keys"`)
-	w.enterOn(t, "Ann_1 wears Keys")
+	w.enterOn(t, "Put Keys on Ann_1")
 	w.sees(t, "Ann_1 wears Keys now.")
 
-	w.opens(t, "Account", "/account", "Account")
+	w.opensByMenu(t, "Account", "/account", "Account")
 	w.enterOn(t, "Delete the account")
 	w.submits(t, "password", "battery staple")
 	w.isAt(t, "/signin", "Sign in", "The account is deleted.")
@@ -198,7 +209,7 @@ func TestKeyboardOfAdministration(t *testing.T) {
 	bob.report(t, ann.Upload(t, "Insult", skin.Classic, artwork.Mage()), "It insults me.")
 	w.signIn(t, admin, "/", "Hello, Admin")
 
-	w.opens(t, "Reports", "/admin/reports", "Reports", "It insults me.")
+	w.opensByMenu(t, "Reports", "/admin/reports", "Reports", "It insults me.")
 	w.confirms(t, "Ban the uploader of report 1", "Ban the uploader")
 	w.await(t, `document.activeElement.id === "report-1" && document.activeElement.innerText.includes("Uploader banned")`)
 	w.await(t, `document.querySelector("article").innerText.includes("Settled")`) // the server has answered

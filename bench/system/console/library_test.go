@@ -74,21 +74,20 @@ func TestUploader(t *testing.T) {
 	w.isAt(t, "/library?page=2", "Library")
 
 	// Another filter begins at the first page, and back returns to the page of the other.
-	w.choose(t, "Type", "Cape")
-	w.isAt(t, "/library?type=cape", "Library")
+	w.follow(t, "Capes", "/library?type=cape", "Library")
 	w.shows(t, "20 results", 20)
 	w.back(t)
 	w.isAt(t, "/library?page=2", "Library")
 	w.shows(t, "202 results", 24)
-	w.await(t, `[...document.querySelectorAll(".filter select")][0].value === ""`)
+	w.await(t, `document.querySelector(".chips [aria-current]").innerText === "All" && document.querySelector(".filter select").value === ""`)
 	eval[bool](t, w, "(history.forward(), true)")
 	w.shows(t, "20 results", 20)
-	w.choose(t, "Type", "All")
+	w.follow(t, "All", "/library", "Library")
 
 	w.search(t, "Texture 11")
 	w.isAt(t, "/library?q=Texture+11", "Library")
 	w.shows(t, "10 results", 10)
-	w.follow(t, "Only mine", "/library?q=Texture+11&uploader=1", "Library")
+	w.follow(t, "Mine", "/library?q=Texture+11&uploader=1", "Library")
 	w.search(t, kb.Delete)
 	w.isAt(t, "/library?uploader=1", "Library")
 	w.shows(t, "200 results", 24)
@@ -137,6 +136,7 @@ func TestUploader(t *testing.T) {
 	w.shows(t, "9 results", 9)
 	w.isAt(t, "/closet?q=Texture+19", "Closet")
 	// The keyboard alone renames.
+	w.enterOn(t, "More about Texture 199")
 	w.enterOn(t, "Rename Texture 199")
 	w.await(t, `Boolean(document.querySelector('dialog[open] [name="name"]'))`)
 	w.tabTo(t, "name")
@@ -144,13 +144,13 @@ func TestUploader(t *testing.T) {
 	eval[bool](t, w, `(document.activeElement.select(), true)`)
 	w.do(t, chromedp.KeyEvent("Sunday <u>best</u>"))
 	w.pressEnter(t)
-	w.await(t, `!document.querySelector("dialog") && document.activeElement.getAttribute("aria-label") === "Rename Sunday <u>best</u>"`)
-	w.pressAndSee(t, "Use Sunday <u>best</u> as the avatar", "Sunday <u>best</u> is your avatar now.")
-	w.await(t, `document.querySelector('[aria-label="Use Sunday <u>best</u> as the avatar"]').getAttribute("aria-pressed") === "true"`)
+	w.await(t, `!document.querySelector("dialog") && document.activeElement.getAttribute("aria-label") === "More about Sunday <u>best</u>"`)
+	w.pressAndSee(t, "Use as avatar: Sunday <u>best</u>", "Sunday <u>best</u> is your avatar now.")
+	w.pressAndSee(t, "Do not use as avatar: Sunday <u>best</u>", "Sunday <u>best</u> is no longer your avatar.")
 	w.pressAndAwait(t, "Wear Sunday <u>best</u>", `location.search.includes("wear=")`)
 	w.sees(t, "Zoe_1")
 	w.inspect(t, "closet-wear")
-	w.pressAndSee(t, "Zoe_1", "Zoe_1 wears Sunday <u>best</u> now.")
+	w.pressAndSee(t, "Put it on Zoe_1", "Zoe_1 wears Sunday <u>best</u> now.")
 	w.isAt(t, "/closet?q=Texture+19", "Closet")
 	w.pressAndSee(t, "Remove from closet: Texture 198", "Texture 198 is out of your closet.")
 	w.visit(t, "/closet?q=Texture+19") // Sunday best has another name
@@ -167,7 +167,7 @@ func TestEmptyCloset(t *testing.T) {
 	w.inspect(t, "closet-none")
 	w.follow(t, "Look into the library", "/library", "Library", "There are no textures on this site yet.")
 	w.inspect(t, "library-none")
-	w.pressAndSee(t, "Only mine", "You have not uploaded a texture yet.")
+	w.pressAndSee(t, "Mine", "You have not uploaded a texture yet.")
 }
 
 // clipboard is locked by walks that copy: all walks of a browser share it.
@@ -200,7 +200,7 @@ func TestTexture(t *testing.T) {
 	func() {
 		clipboard.Lock()
 		defer clipboard.Unlock()
-		eval[bool](t, w, `(document.querySelector('[aria-label="Copy the hash"]').focus(), true)`)
+		eval[bool](t, w, `(document.querySelector("details").open = true, document.querySelector('[aria-label="Copy the hash"]').focus(), true)`)
 		w.pressEnter(t)
 		w.sees(t, "Copied.")
 		testenv.Equal(t, eval[string](t, w, "navigator.clipboard.readText()"), mage.Hash, "the clipboard")

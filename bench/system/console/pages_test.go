@@ -140,10 +140,11 @@ func TestUploadPreview(t *testing.T) {
 	w.do(t, chromedp.SetUploadFiles(`main input[type="file"]`, []string{file(t, "Robot.png", artwork.Robot()), file(t, "Old.png", old)}))
 	w.await(t, ready("Robot"))
 	w.await(t, ready("Old"))
+	w.press(t, "Show in 3D: Robot") // by itself it turns only where no processor draws
 	w.await(t, `viewers.length === 1 && viewers[0].autoRotate && !viewers[0].renderPaused`)
 	angle := eval[float64](t, w, `viewers[0].playerWrapper.rotation.y`)
 	w.await(t, fmt.Sprintf(`viewers[0].playerWrapper.rotation.y > %v`, angle+0.1))
-	pixel := eval[string](t, w, `(([c]) => [...c.getContext("2d").getImageData(c.width * 8 / 36, c.height * 4 / 32, 1, 1).data].join())(document.querySelectorAll("canvas.figure-canvas"))`)
+	pixel := eval[string](t, w, `(([c]) => [...c.getContext("2d").getImageData(c.width * 8 / 36, c.height * 4 / 32, 1, 1).data].join())(document.querySelectorAll('article[aria-label="Old"] canvas.figure-canvas'))`)
 	testenv.Equal(t, pixel, "255,255,255,255", "the head of a skin with an opaque hat, which is white")
 	w.pressAndAwait(t, "Turn the figure to the right", `!viewers[0].autoRotate`)
 	w.pressAndAwait(t, "Show in 3D: Old", `viewers.length === 2 && viewers[0].disposed`)

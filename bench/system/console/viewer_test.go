@@ -59,6 +59,13 @@ func withElytra(cape skin.Sheet) skin.Sheet {
 	return painted
 }
 
+// chooseAndAwait chooses how the figure moves, and waits until an expression is true.
+func (tab *tab) chooseAndAwait(t *testing.T, animation, expression string) {
+	t.Helper()
+	tab.choose(t, "Animation", animation)
+	tab.await(t, expression)
+}
+
 // The viewer is loaded when it is asked for. It draws only while something moves that can be seen, and
 // its context is given back with its page.
 func TestViewer(t *testing.T) {
@@ -80,8 +87,8 @@ func TestViewer(t *testing.T) {
 	w.press(t, "Show in 3D")
 	w.await(t, `viewers[0]?.renderPaused === false && viewers[0].animation instanceof skinview3d.IdleAnimation`)
 	w.pressAndAwait(t, "Pause", `viewers[0].renderPaused && viewers[0].animationID === null`)
-	w.pressAndAwait(t, "Walk", `!viewers[0].renderPaused && viewers[0].animation instanceof skinview3d.WalkingAnimation`)
-	w.pressAndAwait(t, "Run", `!viewers[0].renderPaused && viewers[0].animation instanceof skinview3d.RunningAnimation`)
+	w.chooseAndAwait(t, "Walk", `!viewers[0].renderPaused && viewers[0].animation instanceof skinview3d.WalkingAnimation`)
+	w.chooseAndAwait(t, "Run", `!viewers[0].renderPaused && viewers[0].animation instanceof skinview3d.RunningAnimation`)
 
 	// Hidden, and off-screen.
 	hide := func(state string) {
@@ -97,7 +104,7 @@ func TestViewer(t *testing.T) {
 	w.await(t, `!viewers[0].renderPaused`)
 
 	// A still figure is drawn when it is turned.
-	w.pressAndAwait(t, "None", `viewers[0].renderPaused && viewers[0].animation === null`)
+	w.chooseAndAwait(t, "None", `viewers[0].renderPaused && viewers[0].animation === null`)
 	eval[bool](t, w, `(globalThis.drawn = 0, ((render) => { viewers[0].render = () => { drawn++; render.call(viewers[0]); }; })(viewers[0].render), true)`)
 	w.pressAndAwait(t, "Turn the figure to the right", `drawn === 1`)
 	box := eval[[]float64](t, w, `(({ x, y, width, height }) => [x + width / 2, y + height / 2])(document.querySelector("canvas").getBoundingClientRect())`)

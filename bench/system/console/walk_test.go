@@ -50,17 +50,17 @@ func TestPlayer(t *testing.T) {
 	w.visit(t, "/players") // which takes a user
 	w.isAt(t, "/signin?next=%2Fplayers", "Sign in")
 	w.inspect(t, "signin")
-	w.follow(t, "Make an account", "/register", "Make an account")
+	w.follow(t, "Create account", "/register", "Create account")
 	w.inspect(t, "register")
 
 	// Errors stand at their fields.
 	w.expect("/api/auth/register")
 	w.fill(t, "email", "ann@example.com", "nickname", "Ann <b>&amp;</b>", "password", "short")
-	w.press(t, "Make the account")
+	w.press(t, "Create account")
 	w.await(t, `document.querySelector('[name="password"]').getAttribute("aria-invalid") === "true" && document.activeElement.name === "password"`)
 	w.inspect(t, "register-wrong")
 	w.fill(t, "password", "correct horse")
-	w.follow(t, "Make the account", "/", "Hello, Ann <b>&amp;</b>")
+	w.follow(t, "Create account", "/", "Hello, Ann <b>&amp;</b>")
 	w.pressAndSee(t, "Sign in for today (+10 points)", "Signed in for today. Next time from")
 	w.focusIs(t, "#signed") // what was pressed is gone
 	w.inspect(t, "home")
@@ -82,8 +82,8 @@ func TestPlayer(t *testing.T) {
 	w.isAt(t, "/players", "Players")
 	w.await(t, `document.querySelector('img[alt="Skin of Ann_1, front and back"]')?.naturalWidth > 0`)
 	w.inspect(t, "players")
-	w.pressAndSee(t, "Take off the skin of Ann_1", "No skin")
-	w.press(t, "Choose a skin for Ann_1", "Robot")
+	w.pressAndAwait(t, "Take off the skin of Ann_1", `!document.querySelector('img[alt="Skin of Ann_1, front and back"]')`)
+	w.press(t, "Choose a skin for Ann_1", "Robot", "Wear")
 	w.await(t, `Boolean(document.querySelector('img[alt="Skin of Ann_1, front and back"]'))`)
 
 	// Back closes the dialog, forward opens it.
@@ -111,7 +111,9 @@ func TestPlayer(t *testing.T) {
 	w.pressAndSee(t, "Delete Ann_2", "This cannot be undone.")
 	w.inspect(t, "players-delete")
 	w.pressAndSee(t, "Delete", "Ann_2 is deleted.", "You have no players yet.")
+	w.expect("/console/nothing")
 	w.arrive(t, "/nothing", "Not found")
+	w.inspect(t, "missing")
 }
 
 // The demo's user, in Chinese, has players with textures, notifications and a closet, and looks through the
@@ -142,7 +144,7 @@ func TestDemoInChinese(t *testing.T) {
 	w.inspect(t, "zh-closet")
 	w.follow(t, "材质库", "/library", "材质库")
 	w.await(t, `document.querySelectorAll(".items > li").length > 0`)
-	w.follow(t, "只看我的", "/library?uploader=1", "材质库")
+	w.follow(t, "我的", "/library?uploader=1", "材质库")
 	w.inspect(t, "zh-library")
 	w.pressAndSee(t, "Explorer", "公开：所有人都能找到并使用它。")
 	w.press(t, "3D 展示")
@@ -170,12 +172,13 @@ func TestTabs(t *testing.T) {
 	}
 
 	// Core is away, and begins anew.
-	first.expect("/api/site", "/api/user", "/api/players", "/api/closet", "/api/user/notifications", "/console/session/token", "/avatar/user/0", "/preview/1", "/preview/2", "/preview/13")
+	first.expect(eval[string](t, first, `new URL(document.querySelector(".hero img").src).pathname`))
+	first.expect("/api/site", "/api/user", "/api/players", "/api/closet", "/api/user/notifications", "/console/session/token", "/avatar/user/0", "/preview/1", "/preview/2", "/preview/13", "/body/2")
 	s.Core.Kill(t)
 	first.press(t, "Players")
 	s.Core.StartReady(t)
 	first.isAt(t, "/players", "Players")
-	const shown = `document.images.length === 3 && [...document.images].every((i) => i.naturalWidth > 0)`
+	const shown = `document.images.length === 6 && [...document.images].every((i) => i.naturalWidth > 0)`
 	for tries := 1; ; tries++ { // a busy machine may take longer than the page tries
 		first.await(t, shown+` || document.body.innerText.includes("Please try again in a moment.")`)
 		if eval[bool](t, first, shown) {

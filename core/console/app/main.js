@@ -2,28 +2,29 @@
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
 import { batch, effect, signal } from "@preact/signals";
-import { html, logo, notify, Notices, sentence, siteName, subject } from "./parts/basics.js";
+import { html, logo, notify, Notices, Picture, sentence, siteName, Sitting, subject } from "./parts/basics.js";
+import { Icon, Menu } from "./parts/menu.js";
 import { forgetLists, href, navigate, place, restoreScroll, signInPath, target } from "./router.js";
 import { countReports, openReports, signOut, start, user } from "./session.js";
 import { language, languages, load, recall, remember, t } from "./words.js";
 
-/** @typedef {{title: import("./words.js").Key, open?: boolean, admin?: boolean, load: () => Promise<{default: any}>}} Page open: for visitors; admin: for administrators only */
+/** @typedef {{title: import("./words.js").Key, icon?: import("./parts/menu.js").IconName, open?: boolean, admin?: boolean, load: () => Promise<{default: any}>}} Page icon: in the navigation; open: for visitors; admin: for administrators only */
 
 /** @type {Record<string, Page>} */
 const pages = {
-  "/": { title: "home.title", load: () => import("./pages/home.js") },
-  "/players": { title: "players.title", load: () => import("./pages/players.js") },
-  "/closet": { title: "closet.title", load: () => import("./pages/closet.js") },
-  "/library": { title: "library.title", open: true, load: () => import("./pages/library.js") },
+  "/": { title: "home.title", icon: "home", load: () => import("./pages/home.js") },
+  "/players": { title: "players.title", icon: "player", load: () => import("./pages/players.js") },
+  "/closet": { title: "closet.title", icon: "hanger", load: () => import("./pages/closet.js") },
+  "/library": { title: "library.title", icon: "grid", open: true, load: () => import("./pages/library.js") },
   "/texture": { title: "texture.title", open: true, load: () => import("./pages/texture.js") },
   "/signin": { title: "signin.title", open: true, load: () => import("./pages/signin.js") },
   "/register": { title: "register.title", open: true, load: () => import("./pages/register.js") },
   "/verify": { title: "verify.title", open: true, load: () => import("./pages/verify.js") },
-  "/upload": { title: "upload.title", load: () => import("./pages/upload.js") },
+  "/upload": { title: "upload.title", icon: "plus", load: () => import("./pages/upload.js") },
   "/account": { title: "account.title", load: () => import("./pages/account.js") },
   "/reports": { title: "reports.title", load: () => import("./pages/reports.js") },
   "/score": { title: "score.title", load: () => import("./pages/score.js") },
-  "/connect": { title: "connect.title", open: true, load: () => import("./pages/connect.js") },
+  "/connect": { title: "connect.title", icon: "plug", open: true, load: () => import("./pages/connect.js") },
   "/reset": { title: "reset.title", open: true, load: () => import("./pages/reset.js") },
   "/admin": { title: "counts.title", admin: true, load: () => import("./pages/admin/counts.js") },
   "/admin/reports": { title: "adminreports.title", admin: true, load: () => import("./pages/admin/reports.js") },
@@ -34,8 +35,8 @@ const pages = {
   "/admin/audit": { title: "audit.title", admin: true, load: () => import("./pages/admin/audit.js") },
 };
 
-/** The pages that the header leads to: for users, for visitors, for administrators. */
-const navigation = ["/", "/players", "/closet", "/library", "/upload", "/account"];
+/** The pages that the navigation leads to: for users, for visitors, for administrators. */
+const navigation = ["/", "/players", "/closet", "/library", "/upload"];
 const openNavigation = ["/library", "/connect"];
 const administration = ["/admin", "/admin/reports", "/admin/textures", "/admin/users", "/admin/players", "/admin/notifications", "/admin/audit"];
 
@@ -154,7 +155,8 @@ function failed(reason) {
 }
 
 function Missing() {
-  return html`<section class="narrow"><h1 tabindex="-1">${t("missing.title")}</h1><p>${t("missing.text")}</p></section>`;
+  return html`<section class="narrow"><${Sitting} /><h1 tabindex="-1" class="none">${t("missing.title")}</h1><p class="none">${t("missing.text")}</p>
+    <p class="buttons ways"><a class="button main" href=${href("/library")}>${t("closet.library")}</a></p></section>`;
 }
 
 effect(() => {
@@ -175,7 +177,7 @@ effect(() => {
  */
 function Choice({ label, state, values, choose }) {
   return html`<label class="choice">
-    <span class="hidden">${label}</span>
+    <span>${label}</span>
     <select onChange=${async (/** @type {any} */ { currentTarget: select }) => {
       await choose(select.value);
       select.value = state.value;
@@ -206,11 +208,32 @@ async function leave() {
   }
 }
 
-/** @param {{label: string, paths: string[]}} props */
-function Navigation({ label, paths }) {
-  return html`<nav aria-label=${label}>${paths.map((path) => html`<a key=${path} href=${href(path)} aria-current=${place.value.path === path ? "page" : undefined}
-    data-count=${path === "/admin/reports" && openReports.value || undefined}>
-    ${t(pages[path].title)}</a>`)}</nav>`;
+/** @param {{paths: string[]}} props */
+function Links({ paths }) {
+  return paths.map((path) => {
+    const { icon, title } = pages[path];
+    return html`<a key=${path} class=${path.slice(1)} href=${href(path)} aria-current=${place.value.path === path ? "page" : undefined} data-count=${path === "/admin/reports" && openReports.value || undefined}>
+      ${icon && html`<${Icon} name=${icon} />`}<span>${t(title)}</span></a>`;
+  });
+}
+
+/** Leads to the notifications, with the number of those that are not read. @param {{unread: number}} props */
+function Bell({ unread }) {
+  return html`<a class="bell" href=${href("/notifications")} aria-label=${unread > 0 ? t("frame.unread", { n: unread }) : t("home.news")}>
+    <${Icon} name="bell" />${unread > 0 && html`<b aria-hidden="true">${unread}</b>`}</a>`;
+}
+
+/** The menu of the user, or of a visitor. @param {{account: import("./session.js").User | null | undefined}} props */
+function AccountMenu({ account }) {
+  const face = account ? html`<${Picture} path=${account.avatar ? "/avatar/" + account.avatar : "/avatar/user/0"} parameter="size" size=${32} width=${32} alt="" />` : html`<${Icon} name="more" />`;
+  return html`<${Menu} label=${t("frame.menu")} face=${face}>
+    ${account && html`<p><bdi>${account.nickname}</bdi></p><${Links} paths=${["/account"]} />`}
+    ${isAdministrator(account) && html`<p>${t("frame.administration")}</p><${Links} paths=${administration} />`}
+    <${Choice} label=${t("theme.label")} state=${theme} values=${{ system: t("theme.system"), light: t("theme.light"), dark: t("theme.dark") }}
+      choose=${(/** @type {Theme} */ value) => { theme.value = value; }} />
+    <${Choice} label=${t("language.label")} state=${language} values=${languages} choose=${choose} />
+    ${account && html`<button type="button" onClick=${leave}>${t("frame.signOut")}</button>`}
+  </${Menu}>`;
 }
 
 let isFirst = true;
@@ -223,7 +246,6 @@ function Frame() {
     // After a change of the page the keyboard and screen readers begin at its heading.
     if (!isFirst) /** @type {HTMLElement | null} */ (document.querySelector("main h1"))?.focus({ preventScroll: true });
     isFirst = false;
-    for (const link of document.querySelectorAll("header [aria-current]")) link.scrollIntoView({ block: "nearest", inline: "center" });
     restoreScroll();
   }, [path, Page]);
   return html`
@@ -231,21 +253,18 @@ function Frame() {
       event.preventDefault(); // the fragment may be the token of a link
       document.getElementById("main")?.focus();
     }}>${t("frame.skip")}</a>
-    <header>
-      <a class="brand" href=${href("/")}>${logo && html`<img src=${logo} alt="" width="28" height="28" />`}<bdi>${siteName}</bdi></a>
-      <${Navigation} label=${t("frame.pages")} paths=${account ? navigation : openNavigation} />
-      ${account
-        ? html`<button type="button" onClick=${leave}>${t("frame.signOut")}</button>`
-        : !entrances.includes(path) && html`<a class="button" href=${href(signInPath())}>${t("signin.title")}</a>`}
-      ${isAdministrator(account) && html`<${Navigation} label=${t("frame.administration")} paths=${administration} />`}
-    </header>
-    <main id="main" tabindex="-1"><${Page} /></main>
-    <footer>
-      <a href=${href("/connect")}>${t("connect.title")}</a> <a href="/api/docs">${t("frame.api")}</a>
-      <${Choice} label=${t("theme.label")} state=${theme} values=${{ system: t("theme.system"), light: t("theme.light"), dark: t("theme.dark") }}
-        choose=${(/** @type {Theme} */ value) => { theme.value = value; }} />
-      <${Choice} label=${t("language.label")} state=${language} values=${languages} choose=${choose} />
-    </footer>
+    <header><div class="bar">
+      <a class=${logo ? "brand" : "brand own"} href=${href("/")}>${logo && html`<img src=${logo} alt="" width="28" height="28" />`}<bdi>${siteName}</bdi></a>
+      <nav aria-label=${t("frame.pages")}><${Links} paths=${account ? navigation : openNavigation} /></nav>
+      ${account?.unread !== undefined && html`<${Bell} unread=${account.unread} />`}
+      ${!account && !entrances.includes(path) && html`<a class="button" href=${href(signInPath())}>${t("signin.title")}</a>`}
+      <${AccountMenu} account=${account} />
+    </div></header>
+    <main id="main" tabindex="-1">
+      ${pages[path]?.admin && isAdministrator(account) && html`<nav class="chips" aria-label=${t("frame.administration")}><${Links} paths=${administration} /></nav>`}
+      <${Page} />
+    </main>
+    <footer><a href=${href("/connect")}>${t("connect.title")}</a><a href="/api/docs">${t("frame.api")}</a></footer>
     ${dropTarget.value && html`<${dropTarget.value} />`}
     <${Notices} />`;
 }

@@ -15,6 +15,7 @@ const sessionURL = "/console/session";
  * @property {string} last_sign_at
  * @property {string} next_sign_at
  * @property {boolean} verified
+ * @property {number} [unread] notifications, up to 99
  */
 
 /** The user that is signed in; null without one, undefined as long as it is not known. */

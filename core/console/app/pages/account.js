@@ -59,7 +59,7 @@ export default function Account() {
         ${t("account.endOthers")}</button>`}
     </div>
     <${Reading} ...${read} />
-    <ul class="list">
+    <ul class=${signIns.value ? "list" : "list reserved"}>
       ${sessions.map((session) => html`<li key=${session.id} class="line">
         <div><p>${session.current ? t("account.thisSession") : t("account.session")}</p>
           <p class="quiet">${t("account.since", { time: time(session.created_at) })} ${t("account.used", { time: time(session.refreshed_at) })}</p></div>

@@ -1,9 +1,11 @@
 import { useSignal } from "@preact/signals";
-import { attempt, html, Form, notify, Picture, useSite } from "../parts/basics.js";
+import { attempt, html, Form, notify, useSite } from "../parts/basics.js";
+import { Card } from "../parts/card.js";
 import { Dialog } from "../parts/dialog.js";
-import { editing, Pager, parameter, Results, Search, useList } from "../parts/list.js";
+import { Chips, editing, Pager, parameter, Results, Search, useList } from "../parts/list.js";
+import { Icon, Menu } from "../parts/menu.js";
 import { Wear } from "../parts/wear.js";
-import { change, changedPath, closeDialog, href } from "../router.js";
+import { change, closeDialog, href } from "../router.js";
 import { refreshUser, request, update, user } from "../session.js";
 import { t } from "../words.js";
 
@@ -29,42 +31,42 @@ export default function Closet() {
     refreshUser(); // the score may have been paid back
   }
 
-  /** @param {Item} item */
-  async function setAvatar(item) {
+  /**
+   * @param {Item} item
+   * @param {number} tid of the item, or 0
+   */
+  async function setAvatar(item, tid) {
     const before = user.value;
     if (!before) return;
-    const answer = await attempt(user, { ...before, avatar: item.tid }, () => request("PUT", "/api/user/avatar", { tid: item.tid }));
+    const answer = await attempt(user, { ...before, avatar: tid }, () => request("PUT", "/api/user/avatar", { tid }));
     if (!answer) return;
     update(answer.data);
-    notify(t("closet.avatarSet", { name: item.pivot.item_name }));
+    notify(t(tid ? "closet.avatarSet" : "closet.avatarUnset", { name: item.pivot.item_name }));
   }
 
-  const tab = (/** @type {"skin" | "cape"} */ value, /** @type {string} */ text) => html`<a class="button" aria-current=${value === category ? "page" : undefined}
-    href=${href(changedPath({ category: value === "cape" ? value : "", page: "" }))}>${text}</a>`;
   const none = search ? t("wardrobe.nothing") : t(category === "skin" ? "closet.noSkins" : "closet.noCapes");
   const worn = items.find((item) => String(item.tid) === parameter("wear"));
 
   return html`<section>
     <h1 tabindex="-1">${t("closet.title")}</h1>
-    <div class="search">
-      <nav class="buttons" aria-label=${t("closet.category")}>${tab("skin", t("closet.skins"))}${tab("cape", t("closet.capes"))}</nav>
-      <${Search} label=${t("wardrobe.search")} />
-    </div>
-    <${Results} ...${closet} none=${none} />
-    ${list.value?.total === 0 && !search && html`<p class="links"><a href=${href("/library")}>${t("closet.library")}</a><a href=${href("/upload")}>${t("closet.upload")}</a></p>`}
+    <div class="search"><${Search} label=${t("wardrobe.search")} /></div>
+    <${Chips} label=${t("closet.category")} name="category" values=${{ "": t("closet.skins"), cape: t("closet.capes") }} />
+    <${Results} ...${closet} none=${none}>${!search && html`
+      <a class="button main" href=${href("/library")}>${t("closet.library")}</a><a class="button" href=${href("/upload")}>${t("closet.upload")}</a>`}</${Results}>
     <ul class="items">${items.map((item) => {
       const name = item.pivot.item_name;
-      return html`<li key=${item.tid} class="card item">
-        <a class="picture" href=${href("/texture?tid=" + item.tid)} tabindex="-1" aria-hidden="true"><${Picture} path=${"/preview/" + item.tid} parameter="height" size=${128} width=${128} alt="" /></a>
-        <h2><a href=${href("/texture?tid=" + item.tid)}><bdi>${name}</bdi></a></h2>
-        <div class="buttons">
-          <button type="button" aria-label=${t("closet.wearName", { name })} onClick=${() => change({ wear: String(item.tid) }, { isDialog: true })}>${t("closet.wear")}</button>
-          <button type="button" aria-label=${t("action.renameName", { name })} onClick=${() => { renamed.value = item; }}>${t("action.rename")}</button>
-          ${item.type !== "cape" && html`<button type="button" aria-label=${t("closet.avatarName", { name })} aria-pressed=${user.value?.avatar === item.tid ? "true" : "false"}
-            onClick=${() => setAvatar(item)}>${t("home.avatar")}</button>`}
-          <button type="button" aria-label=${t("keep.removeName", { name })} onClick=${() => remove(item)}>${t("closet.remove")}</button>
+      const isAvatar = user.value?.avatar === item.tid;
+      return html`<${Card} key=${item.tid} tid=${item.tid} type=${item.type} name=${name}>
+        <div class="acts">
+          <button type="button" class="main" aria-label=${t("closet.wearName", { name })} onClick=${() => change({ wear: String(item.tid) }, { isDialog: true })}>${t("closet.wear")}</button>
+          <${Menu} label=${t("closet.more", { name })} isAbove=${true} face=${html`<${Icon} name="more" />`}>
+            <button type="button" aria-label=${t("action.renameName", { name })} onClick=${() => { renamed.value = item; }}>${t("action.rename")}</button>
+            ${item.type !== "cape" && html`<button type="button" aria-label=${t(isAvatar ? "closet.noAvatarName" : "closet.avatarName", { name })} onClick=${() => setAvatar(item, isAvatar ? 0 : item.tid)}>
+              ${t(isAvatar ? "closet.noAvatar" : "closet.avatar")}</button>`}
+            <button type="button" class="danger" aria-label=${t("keep.removeName", { name })} onClick=${() => remove(item)}>${t("closet.remove")}</button>
+          </${Menu}>
         </div>
-      </li>`;
+      </${Card}>`;
     })}</ul>
     <${Pager} label=${t("wardrobe.pages")} list=${list} />
     ${worn && html`<${Wear} tid=${worn.tid} type=${worn.type} name=${worn.pivot.item_name} onClose=${() => closeDialog("wear")} />`}

@@ -17,6 +17,9 @@ export default function Connect() {
   </section>`;
 }
 
+/** @param {{name: string, url: string}} props */
+const Project = ({ name, url }) => html`<a href=${url} target="_blank" rel="noopener noreferrer">${name}</a>`;
+
 /** @param {{path: string}} props path of the API of launchers, empty without one */
 function Launchers({ path }) {
   const address = location.origin + path + "/";
@@ -24,13 +27,14 @@ function Launchers({ path }) {
   if (!path) return html`<h2 class="below">${t("connect.launchers")}</h2><p class="card note">${t("connect.noLaunchers")}</p>`;
   return html`<h2 class="below">${t("connect.launchers")}</h2>
     <ol class="steps">
-      <li>${t("connect.drag")} <span class="button dragged" draggable="true" onDragStart=${(/** @type {DragEvent} */ event) => {
-        event.dataTransfer?.setData("text/plain", link);
-        if (event.dataTransfer) event.dataTransfer.effectAllowed = "copy";
-      }}>${t("connect.dragged")}</span>
-        <p>${t("connect.enter")}</p><${Copy} text=${address} label=${t("connect.copyAddress")} /></li>
+      <li>${t("connect.enter")} <${Copy} text=${address} label=${t("connect.copyAddress")} />
+        <p class="drag">${t("connect.drag")} <span class="button dragged" draggable="true" onDragStart=${(/** @type {DragEvent} */ event) => {
+          event.dataTransfer?.setData("text/plain", link);
+          if (event.dataTransfer) event.dataTransfer.effectAllowed = "copy";
+        }}>${t("connect.dragged")}</span></p></li>
       <li>${t("connect.signIn")}</li>
     </ol>
+    <p class="links"><${Project} name="authlib-injector" url="https://github.com/yushijinhun/authlib-injector" /><${Project} name="HMCL" url="https://hmcl.huangyuhui.net" /></p>
     <h3>${t("connect.server")}</h3>
     <p>${t("connect.serverText")}</p>
     <${Copy} text=${`java -javaagent:authlib-injector.jar=${address} -jar server.jar`} label=${t("connect.copyCommand")} />`;
@@ -43,7 +47,7 @@ function Mods({ pictures }) {
   const uni = JSON.stringify({ rootURIs: [pictures + "/usm"], legacySkinURIs: [], legacyCapeURIs: [] }, null, 2);
   return html`<h2 class="below">${t("connect.mods")}</h2>
     <p>${t("connect.modsText")}</p>
-    <h3>CustomSkinLoader</h3>
+    <h3><${Project} name="CustomSkinLoader" url="https://modrinth.com/mod/customskinloader" /></h3>
     <p>${t("connect.save")} <code dir="ltr">${`.minecraft/CustomSkinLoader/ExtraList/${hostname}.json`}</code></p>
     <${Copy} text=${loader} label=${t("connect.copyLoader")} />
     <h3>UniSkinMod</h3>

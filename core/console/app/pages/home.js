@@ -1,6 +1,7 @@
 import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { focusOn, html, notify, Picture, Reading, sentence, Unverified, useRead, useSite } from "../parts/basics.js";
+import { focusOn, html, notify, Picture, Reading, sentence, Sitting, Unverified, useRead, useSite } from "../parts/basics.js";
+import { Dressed } from "../parts/dressed.js";
 import { href } from "../router.js";
 import { APIError, refreshUser, request, site, user } from "../session.js";
 import { number, t, time, utc } from "../words.js";
@@ -12,8 +13,11 @@ export default function Home() {
   const about = useSite();
   const read = useRead(async (signal) => {
     const get = (/** @type {string} */ path) => request("GET", path, undefined, signal);
-    const [players, skins, capes, entries] = await Promise.all([get("/api/players"), get("/api/closet?category=skin&perPage=1"), get("/api/closet?category=cape&perPage=1"), get("/api/user/notifications"), site()]);
-    return { players: players.length, skins: skins.total, capes: capes.total, entries: /** @type {Entry[]} */ (entries) };
+    const [players, skins, capes, entries, newest] = await Promise.all([get("/api/players"), get("/api/closet?category=skin&perPage=1"), get("/api/closet?category=cape&perPage=1"), get("/api/user/notifications"), get("/api/textures?perPage=6"), site()]);
+    return {
+      players: /** @type {import("../parts/dressed.js").Player[]} */ (players), items: skins.total + capes.total,
+      entries: /** @type {Entry[]} */ (entries), newest: /** @type {import("../parts/keep.js").Texture[]} */ (newest.data),
+    };
   });
   useEffect(() => {
     refreshUser(); // others may have liked a texture
@@ -25,41 +29,50 @@ export default function Home() {
   const title = html`<h1 tabindex="-1">${t("home.hello", { name: account.nickname })}</h1>`;
   // What came later would move what is there.
   if (!have || !about) return html`<section>${title}<${Reading} ...${read} /></section>`;
-  const { quotas, rewards } = about;
+  const { quotas, rewards, costs } = about;
+  const [player] = have.players;
+  const hasEconomy = Object.values({ ...rewards, ...costs }).some((amount) => amount !== 0);
   return html`<section>
     ${title}
     ${!account.verified && about.mail && html`<div class="card note"><${Unverified} text=${t("home.unverified", { email: account.email })} /></div>`}
-    ${(have.players === 0 || have.skins + have.capes === 0) && html`<div class="card note">
-      <h2>${t("home.begin")}</h2>
-      <ol class="steps">
-        ${have.players === 0 && html`<li>${t("home.beginPlayer")} <a href=${href("/players")}>${t("players.add")}</a></li>`}
-        ${have.skins + have.capes === 0 && html`<li>${t("home.beginSkin")} <a href=${href("/upload")}>${t("closet.upload")}</a> <a href=${href("/library")}>${t("closet.library")}</a></li>`}
-        <li>${t("home.beginGame")} <a href=${href("/connect")}>${t("connect.title")}</a></li>
-      </ol>
-    </div>`}
-    <div class="cards">
-      <div class="card">
-        <h2><a href=${href("/score")}>${t("home.score")}</a></h2>
-        <p class="figure">${number(account.score)}</p>
-        <${DailySignIn} next=${account.next_sign_at} reward=${rewards.sign_in} />
+    <div class="home">
+      <div class="card hero">
+        ${player
+          ? html`<h2><bdi>${player.name}</bdi></h2><${Dressed} player=${player} size=${400} />
+            <a class=${"button " + (player.tid_skin ? "tonal" : "main")} href=${href(`/players?pid=${player.pid}&slot=skin`)}>${t("players.skin")}</a>`
+          : html`<${Sitting} /><a class="button main" href=${href("/players")}>${t("players.add")}</a>`}
       </div>
-      <div class="card">
-        <h2>${t("home.have")}</h2>
-        <dl class="counts">
-          <dt><a href=${href("/players")}>${t("home.players")}</a></dt><dd>${used(have.players, quotas.players)}</dd>
-          <dt>${t("home.skins")}</dt><dd>${used(have.skins)}</dd>
-          <dt>${t("home.capes")}</dt><dd>${used(have.capes)}</dd>
-          <dt><a href=${href("/closet")}>${t("home.closet")}</a></dt><dd>${used(have.skins + have.capes, quotas.closet_items)}</dd>
-        </dl>
-      </div>
-      <div class="card">
-        <h2>${t("home.avatar")}</h2>
-        <${Picture} path=${account.avatar ? "/avatar/" + account.avatar : "/avatar/user/0"} parameter="size" size=${96} width=${96} alt="" />
+      <div>
+        ${(!player || have.items === 0) && html`<div class="card note">
+          <h2>${t("home.begin")}</h2>
+          <ol class="steps">
+            ${!player && html`<li>${t("home.beginPlayer")} <a href=${href("/players")}>${t("home.players")}</a></li>`}
+            ${have.items === 0 && html`<li>${t("home.beginSkin")} <a href=${href("/upload")}>${t("closet.upload")}</a> <a href=${href("/library")}>${t("closet.library")}</a></li>`}
+            <li>${t("home.beginGame")} <a href=${href("/connect")}>${t("connect.title")}</a></li>
+          </ol>
+        </div>`}
+        <h2>${t("home.news")}</h2>
+        ${have.entries.length === 0 && html`<p class="quiet">${t("home.noNews")}</p>`}
+        <ul class="list">${have.entries.map((entry) => html`<li key=${entry.id}><${Notification} ...${entry} /></li>`)}</ul>
+        <div class="cards">
+          ${hasEconomy && html`<div class="card">
+            <h2><a href=${href("/score")}>${t("home.score")}</a></h2>
+            <p class="figure">${number(account.score)}</p>
+            <${DailySignIn} next=${account.next_sign_at} reward=${rewards.sign_in} />
+          </div>`}
+          <div class="card">
+            <h2>${t("home.have")}</h2>
+            <dl class="counts">
+              <dt><a href=${href("/players")}>${t("home.players")}</a></dt><dd>${used(have.players.length, quotas.players)}</dd>
+              <dt><a href=${href("/closet")}>${t("home.closet")}</a></dt><dd>${used(have.items, quotas.closet_items)}</dd>
+            </dl>
+          </div>
+        </div>
+        ${have.newest.length > 0 && html`<h2>${t("home.newest")}</h2>
+          <ul class="newest">${have.newest.map(({ tid, name, type }) => html`<li key=${tid}><a class="picture" href=${href("/texture?tid=" + tid)} aria-label=${name}>
+            <${Picture} path=${(type === "cape" ? "/preview/" : "/body/") + tid} parameter="height" size=${type === "cape" ? 64 : 112} width=${type === "cape" ? 64 : 56} alt="" /></a></li>`)}</ul>`}
       </div>
     </div>
-    <h2>${t("home.news")}</h2>
-    ${have.entries.length === 0 && html`<p class="quiet">${t("home.noNews")}</p>`}
-    <ul class="list">${have.entries.map((entry) => html`<li key=${entry.id}><${Notification} ...${entry} /></li>`)}</ul>
   </section>`;
 }
 

@@ -1,7 +1,10 @@
-import { html, Picture, useSite } from "../parts/basics.js";
+import { html, useSite } from "../parts/basics.js";
+import { Card } from "../parts/card.js";
 import { Keep } from "../parts/keep.js";
-import { editing, Filter, Pager, parameter, Results, Search, useList } from "../parts/list.js";
-import { changedPath, href } from "../router.js";
+import { Chips, editing, Filter, Pager, parameter, Results, Search, useList } from "../parts/list.js";
+import { Icon } from "../parts/menu.js";
+import { Wear } from "../parts/wear.js";
+import { change, changedPath, closeDialog, href } from "../router.js";
 import { user } from "../session.js";
 import { number, t } from "../words.js";
 
@@ -24,35 +27,36 @@ export default function Library() {
   const nickname = uploader === own ? account?.nickname : textures.find((texture) => String(texture.uploader) === uploader)?.uploader_nickname;
   const isFiltered = ["type", "uploader", "q"].some(parameter);
 
+  const worn = textures.find((texture) => String(texture.tid) === parameter("wear"));
   return html`<section>
     <h1 tabindex="-1">${t("library.title")}</h1>
-    <div class="search">
-      <${Search} label=${t("library.search")} isIndexed=${true} />
-      <${Filter} label=${t("library.type")} name="type" values=${{ "": t("list.all"), skin: t("library.skin"), steve: t("type.steve"), alex: t("type.alex"), cape: t("type.cape") }} />
-      <${Filter} label=${t("library.sort")} name="sort" values=${{ "": t("library.newest"), likes: t("library.likes") }} />
+    <div class="search"><${Search} label=${t("library.search")} isIndexed=${true} /></div>
+    <${Chips} label=${t("library.type")} name="type" values=${{ "": t("list.all"), skin: t("library.skin"), alex: t("library.slim"), cape: t("library.cape") }}>
       ${uploader
-        ? html`<a class="button" href=${href(changedPath({ uploader: "", page: "" }))} aria-label=${t("library.everyUploader", { name: nickname ?? uploader })}>
-            <bdi>${nickname ?? uploader}</bdi><span aria-hidden="true">×</span></a>`
-        : account && html`<a class="button" href=${href(changedPath({ uploader: own, page: "" }))}>${t("library.mine")}</a>`}
+        ? html`<a href=${href(changedPath({ uploader: "", page: "" }))} aria-current="true" aria-label=${t("library.everyUploader", { name: nickname ?? uploader })}>
+            <bdi>${nickname ?? uploader}</bdi><${Icon} name="close" /></a>`
+        : account && html`<a href=${href(changedPath({ uploader: own, page: "" }))}>${t("library.mine")}</a>`}
+    </${Chips}>
+    <div class="found">
+      <${Results} ...${library} none=${uploader === own && !parameter("q") && !parameter("type") ? t("library.noneOfMine") : isFiltered ? t("library.nothing") : t("library.none")}>
+        ${isFiltered && html`<a class="button main" href=${href("/library")}>${t("library.showAll")}</a>`}
+        <a class=${"button" + (isFiltered ? "" : " main")} href=${href("/upload")}>${t("closet.upload")}</a>
+      </${Results}>
+      ${list.value?.total !== 0 && html`<${Filter} label=${t("library.sort")} name="sort" values=${{ "": t("library.newest"), likes: t("library.likes") }} />`}
     </div>
-    <${Results} ...${library} none=${uploader === own && !parameter("q") && !parameter("type") ? t("library.noneOfMine") : isFiltered ? t("library.nothing") : t("library.none")} />
-    ${list.value?.total === 0 && html`<p class="links">
-      <a href=${href("/upload")}>${t("closet.upload")}</a>
-      ${isFiltered && html`<a href=${href("/library")}>${t("library.showAll")}</a>`}
-    </p>`}
     ${account && cost > 0 && html`<p class="quiet">${t("library.cost", { n: cost })}</p>`}
-    <ul class="items">${textures.map((texture) => html`<li key=${texture.tid} class="card item">
-      <a class="picture" href=${href("/texture?tid=" + texture.tid)} tabindex="-1" aria-hidden="true"><${Picture} path=${"/preview/" + texture.tid} parameter="height" size=${128} width=${128} alt="" /></a>
-      <h2><a href=${href("/texture?tid=" + texture.tid)}><bdi>${texture.name}</bdi></a></h2>
+    <ul class="items">${textures.map((texture) => html`<${Card} key=${texture.tid} ...${texture} corner=${html`
+      ${!texture.public && html`<span class="badge">${t("texture.private")}</span>`}
+      ${account && html`<${Keep} texture=${texture} put=${put} isHeart=${true} />`}`}>
       <p class="quiet">
         ${texture.uploader_nickname
           ? html`<a href=${href(changedPath({ uploader: String(texture.uploader), page: "" }))} aria-label=${t("library.onlyBy", { name: texture.uploader_nickname })}><bdi>${texture.uploader_nickname}</bdi></a>`
           : t("library.deletedUploader")}
         <span class="likes"><span aria-hidden="true">♥ ${number(texture.likes)}</span><span class="hidden">${t("library.likeCount", { n: texture.likes })}</span></span>
-        ${!texture.public && html`<span class="badge">${t("texture.private")}</span>`}
       </p>
-      ${account && html`<div class="buttons"><${Keep} texture=${texture} put=${put} /></div>`}
-    </li>`)}</ul>
+      ${account && html`<button type="button" class="tonal" aria-label=${t("closet.wearName", { name: texture.name })} onClick=${() => change({ wear: String(texture.tid) }, { isDialog: true })}>${t("closet.wear")}</button>`}
+    </${Card}>`)}</ul>
     <${Pager} label=${t("library.pages")} list=${list} />
+    ${account && worn && html`<${Wear} tid=${worn.tid} type=${worn.type} name=${worn.name} onClose=${() => closeDialog("wear")} />`}
   </section>`;
 }

@@ -1,15 +1,17 @@
 import { batch, useSignal } from "@preact/signals";
-import { focusOn, html, Form, notify, Picture, Reading, sentence, useRead, useSite } from "../parts/basics.js";
+import { focusOn, html, Form, notify, Picture, Reading, sentence, Sitting, useRead, useSite } from "../parts/basics.js";
 import { Confirm, Dialog } from "../parts/dialog.js";
+import { Dressed } from "../parts/dressed.js";
 import { Figure } from "../parts/figure.js";
 import { editing, parameter } from "../parts/list.js";
-import { nameOf, priceOf, sendTexture } from "../parts/upload.js";
+import { Icon, Menu } from "../parts/menu.js";
+import { flawOf, flawSentence, nameOf, priceOf, sendTexture } from "../parts/upload.js";
 import { Wardrobe } from "../parts/wardrobe.js";
 import { closeDialog, navigate } from "../router.js";
-import { refreshUser, request } from "../session.js";
+import { refreshUser, request, site } from "../session.js";
 import { number, t, translate } from "../words.js";
 
-/** @typedef {{pid: number, name: string, tid_skin: number, tid_cape: number}} Player */
+/** @typedef {import("../parts/dressed.js").Player} Player */
 /** @typedef {"skin" | "cape"} Slot */
 /** @typedef {{pid: number, slot: Slot, name: string, type: import("../parts/upload.js").Type, sheet: ImageBitmap, part: number}} Sending a file on its way to be worn; part: how much of it is sent */
 
@@ -24,7 +26,7 @@ export default function Players() {
   const charged = useSignal(/** @type {{name: string, price: number, decide: (isWanted: boolean) => void} | null} */ (null));
 
   const close = () => { asked.value = null; };
-  const closeWardrobe = () => closeDialog("pid", "slot", "q", "page");
+  const closeWardrobe = () => closeDialog("pid", "slot", "from", "q", "page");
 
   /**
    * @param {Player} player
@@ -53,6 +55,12 @@ export default function Players() {
     const name = nameOf(file) || slot;
     const show = (/** @type {Sending[]} */ ...now) => { sending.value = [...sending.value.filter((one) => one.pid !== player.pid || one.slot !== slot), ...now]; };
     try {
+      const { upload: limits } = await site();
+      const { flaw } = await flawOf(file, limits);
+      if (flaw) {
+        notify(`${file.name}: ${flawSentence(flaw, limits)}`, "failed");
+        return;
+      }
       const price = await priceOf(file, name, slot);
       if (price.private_price > 0 && !price.duplicate && !(await new Promise((decide) => { charged.value = { name, price: price.private_price, decide }; }))) return;
       let tid = price.duplicate;
@@ -84,7 +92,7 @@ export default function Players() {
       <button type="button" class="main" onClick=${() => { asked.value = { action: "add" }; }}>${t("players.add")}</button>
     </div>
     <${Reading} ...${read} />
-    ${players.value?.total === 0 && html`<p class="card note">${t("players.none")}</p>`}
+    ${players.value?.total === 0 && html`<${Sitting} /><p class="none">${t("players.none")}</p>`}
     <ul class="cards players">${players.value?.data.map((player) => html`<li key=${player.pid}>
       <${Card} player=${player} sending=${sending.value.filter(({ pid }) => pid === player.pid)} takeOff=${takeOff} upload=${upload}
         rename=${() => { asked.value = { action: "rename", player }; }} remove=${() => { asked.value = { action: "delete", player }; }} />
@@ -114,7 +122,7 @@ export default function Players() {
       }} />`}
     ${charged.value && html`<${Charge} ...${charged.value} onClose=${() => { charged.value = null; }} />`}
     ${dressed && html`<${Wardrobe} key=${dressed.pid + slot} title=${t(slot === "skin" ? "players.chooseSkin" : "players.chooseCape", { name: dressed.name })} slot=${slot}
-      worn=${slot === "skin" ? dressed.tid_skin : dressed.tid_cape}
+      player=${dressed}
       onClose=${closeWardrobe}
       onFile=${(/** @type {File} */ file) => { closeWardrobe(); upload(dressed, slot, file); }}
       onChoose=${(/** @type {number} */ tid) => { closeWardrobe(); wear(dressed, slot, tid); }} />`}
@@ -148,22 +156,26 @@ function Card({ player, sending, takeOff, upload, rename, remove }) {
       if (file) upload(player, slot, file);
     }}>${t(slot === "skin" ? "players.dropSkin" : "players.dropCape")}</p>`;
 
-  const isSent = (/** @type {Slot} */ slot) => sending.find((one) => one.slot === slot);
+  const { pid, name, tid_skin: skin, tid_cape: cape } = player;
   /**
    * @param {Slot} slot
    * @param {number} tid
    */
-  const worn = (slot, tid) => html`<div class="worn">
-    <div class=${"picture " + slot}>${isSent(slot) ? html`<${Sent} ...${isSent(slot)} />` : tid
-      ? html`<${Picture} key=${tid} path=${"/preview/" + tid} parameter="height" size=${160} width=${slot === "skin" ? 154 : 128} alt=${t(slot === "skin" ? "players.skinOf" : "players.capeOf", { name: player.name })} />`
-      : html`<p class="quiet">${t(slot === "skin" ? "players.noSkin" : "players.noCape")}</p>`}</div>
-    <div class="buttons">
-      <button type="button" id=${slot + "-" + player.pid} aria-label=${t(slot === "skin" ? "players.chooseSkin" : "players.chooseCape", { name: player.name })}
-        onClick=${() => navigate(`/players?pid=${player.pid}&slot=${slot}`, { isDialog: true })}>${t(slot === "skin" ? "players.skin" : "players.cape")}</button>
-      ${tid > 0 && html`<button type="button" aria-label=${t(slot === "skin" ? "players.takeOffSkin" : "players.takeOffCape", { name: player.name })}
-        onClick=${() => takeOff(player, slot)}>${t("players.takeOff")}</button>`}
-    </div>
+  const worn = (slot, tid) => html`<div class=${"worn " + slot}>
+    ${tid > 0 && html`<${Picture} key=${tid} path=${"/preview/" + tid} parameter="height" size=${48} width=${46} alt=${t(slot === "skin" ? "players.skinOf" : "players.capeOf", { name })} />`}
+    <button type="button" id=${slot + "-" + pid} class=${slot === "skin" && !tid ? "main" : "tonal"} aria-label=${t(slot === "skin" ? "players.chooseSkin" : "players.chooseCape", { name })}
+      onClick=${() => navigate(`/players?pid=${pid}&slot=${slot}`, { isDialog: true })}>${t(slot === "skin" ? "players.skin" : "players.cape")}</button>
+    ${tid > 0 && html`<button type="button" class="plain" title=${t("players.takeOff")} aria-label=${t(slot === "skin" ? "players.takeOffSkin" : "players.takeOffCape", { name })}
+      onClick=${() => takeOff(player, slot)}><${Icon} name="close" /></button>`}
   </div>`;
+  async function copy() {
+    try {
+      await navigator.clipboard.writeText(player.uuid);
+      notify(t("copy.done"));
+    } catch {
+      notify(player.uuid); // which can be selected
+    }
+  }
 
   return html`<article class="card player"
     onDragEnter=${(/** @type {DragEvent} */ event) => { if (event.dataTransfer?.types.includes("Files")) over.value = true; }}
@@ -171,11 +183,15 @@ function Card({ player, sending, takeOff, upload, rename, remove }) {
       const to = /** @type {Node | null} */ (event.relatedTarget);
       if (!(/** @type {Node} */ (event.currentTarget)).contains(to)) over.value = false;
     }}>
-    <h2><bdi>${player.name}</bdi></h2>
-    <div class="wear">${worn("skin", player.tid_skin)}${worn("cape", player.tid_cape)}</div>
-    <div class="buttons">
-      <button type="button" aria-label=${t("action.renameName", { name: player.name })} onClick=${rename}>${t("action.rename")}</button>
-      <button type="button" aria-label=${t("action.deleteName", { name: player.name })} onClick=${remove}>${t("action.delete")}</button>
+    ${sending.length > 0 ? html`<div class="stage"><${Sent} ...${sending[0]} /></div>` : html`<${Dressed} player=${player} size=${304} />`}
+    <div>
+      <div class="named"><h2><bdi>${name}</bdi></h2>
+        <button type="button" class="plain" title=${t("action.rename")} aria-label=${t("action.renameName", { name })} onClick=${rename}><${Icon} name="pen" /></button>
+        <${Menu} label=${t("closet.more", { name })} face=${html`<${Icon} name="more" />`}>
+          <button type="button" onClick=${copy}>${t("players.copy")}</button>
+          <button type="button" class="danger" aria-label=${t("action.deleteName", { name })} onClick=${remove}>${t("action.delete")}</button>
+        </${Menu}></div>
+      ${worn("skin", skin)}${worn("cape", cape)}
     </div>
     ${over.value && html`<div class="targets">${target("skin")}${target("cape")}</div>`}
   </article>`;

@@ -1,11 +1,11 @@
 import { useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { attempt, html, Form, notify, Picture, pictures, Reading, sentence, useRead, useSite, useSubject } from "../parts/basics.js";
+import { attempt, html, Form, isLively, notify, Picture, pictures, Reading, sentence, useRead, useSite, useSubject } from "../parts/basics.js";
 import { Copy } from "../parts/copy.js";
 import { Confirm, Dialog } from "../parts/dialog.js";
 import { Keep, typeName } from "../parts/keep.js";
 import { parameter } from "../parts/list.js";
-import { fileOf, Viewer } from "../parts/viewer.js";
+import { pieceOf, Viewer } from "../parts/viewer.js";
 import { Wear } from "../parts/wear.js";
 import { change, closeDialog, href, navigate, place, signInPath } from "../router.js";
 import { refreshUser, request, site, user } from "../session.js";
@@ -85,7 +85,7 @@ function Shown({ tid }) {
     <h1 tabindex="-1"><bdi>${name}</bdi></h1>
     <div class="sides">
       <div>
-        <${Viewer} id=${texture.hash} read=${fileOf(texture.hash)} type=${texture.type} name=${name}>
+        <${Viewer} id=${texture.hash + texture.type} read=${async () => [await pieceOf(texture)]} name=${name} isEager=${matchMedia("(min-width: 64rem)").matches && isLively()}>
           <${Picture} path=${"/preview/" + texture.tid + redrawn.value} parameter="height" size=${320} width=${texture.type === "cape" ? 440 : 296}
             alt=${texture.type === "cape" ? t("texture.capeView", { name }) : t("texture.skinView", { name })} />
         </${Viewer}>
@@ -93,8 +93,8 @@ function Shown({ tid }) {
       <div>
         <div class="buttons actions">
           ${account
-            ? html`<${Keep} texture=${texture} put=${put} main=${true} />
-              <button type="button" aria-label=${t("closet.wearName", { name })} onClick=${() => change({ wear: "1" }, { isDialog: true })}>${t("closet.wear")}</button>`
+            ? html`<button type="button" class="main" aria-label=${t("closet.wearName", { name })} onClick=${() => change({ wear: "1" }, { isDialog: true })}>${t("closet.wear")}</button>
+              <${Keep} texture=${texture} put=${put} />`
             : html`<a class="button" href=${href(signInPath())}>${t("texture.signIn")}</a>`}
           <button type="button" onClick=${download}>${t("texture.download")}</button>
           ${account && !isOwn && html`<button type="button" onClick=${ask("report")}>${t("texture.report")}</button>`}
@@ -105,15 +105,10 @@ function Shown({ tid }) {
           <dt>${t("texture.uploader")}</dt><dd>${texture.uploader_nickname
             ? html`<a href=${href("/library?uploader=" + texture.uploader)}><bdi>${texture.uploader_nickname}</bdi></a>`
             : t("library.deletedUploader")}</dd>
-          <dt>${t("texture.time")}</dt><dd>${time(texture.upload_at)}</dd>
           <dt>${t("texture.likes")}</dt><dd>${number(texture.likes)}</dd>
-          <dt>${t("texture.size")}</dt><dd>${size(texture.size)}</dd>
+          <dt>${t("texture.time")}</dt><dd>${time(texture.upload_at)}</dd>
           <dt>${t("texture.visibility")}</dt><dd>${texture.public ? t("texture.isPublic") : isOwn ? t("texture.isPrivate") : t("texture.isPrivateOfOther")}</dd>
-          <dt>${t("texture.hash")}</dt><dd><${Copy} text=${texture.hash} label=${t("texture.copyHash")} /></dd>
         </dl>
-        <h2>${t("texture.sheet")}</h2>
-        <div class="picture sheet"><img src=${file} width="256" height=${texture.type === "cape" ? 128 : 256} alt=${t("texture.sheetOf", { name })}
-          onLoad=${(/** @type {any} */ event) => { isSquare.value = event.currentTarget.naturalWidth === event.currentTarget.naturalHeight; }} /></div>
         ${mayChange && html`<h2>${t("texture.change")}</h2>
           <div class="buttons">
             <button type="button" onClick=${ask("rename")}>${t("action.rename")}</button>
@@ -121,6 +116,15 @@ function Shown({ tid }) {
             <button type="button" onClick=${ask("visibility")}>${texture.public ? t("texture.makePrivate") : t("texture.makePublic")}</button>
             <button type="button" class="danger" onClick=${ask("delete")}>${t("action.delete")}</button>
           </div>`}
+        <details class="below"><summary>${t("texture.details")}</summary>
+          <dl class="facts">
+            <dt>${t("texture.size")}</dt><dd>${size(texture.size)}</dd>
+            <dt>${t("texture.hash")}</dt><dd><${Copy} text=${texture.hash} label=${t("texture.copyHash")} /></dd>
+          </dl>
+          <h3>${t("texture.sheet")}</h3>
+          <div class="picture sheet"><img src=${file} width="256" height=${texture.type === "cape" ? 128 : 256} alt=${t("texture.sheetOf", { name })}
+            onLoad=${(/** @type {any} */ event) => { isSquare.value = event.currentTarget.naturalWidth === event.currentTarget.naturalHeight; }} /></div>
+        </details>
       </div>
     </div>
     ${account && parameter("wear") && html`<${Wear} tid=${texture.tid} type=${texture.type} name=${name} onClose=${() => closeDialog("wear")} />`}

@@ -2,11 +2,12 @@ import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { Field, html, notify, sentence, useSite } from "../parts/basics.js";
 import { Figure } from "../parts/figure.js";
-import { add, choose, classOf, examineNew, remove, sendAll, shown3D, uploads } from "../parts/upload.js";
+import { Icon } from "../parts/menu.js";
+import { add, choose, classOf, examineNew, flawSentence, remove, sendAll, sizesSentence, uploads } from "../parts/upload.js";
 import { Viewer } from "../parts/viewer.js";
 import { href } from "../router.js";
 import { request } from "../session.js";
-import { bytes, number, oneOf, t } from "../words.js";
+import { bytes, t } from "../words.js";
 
 /** @typedef {import("../parts/upload.js").Upload} Upload */
 /** @typedef {{pid: number, name: string}} Player */
@@ -28,20 +29,22 @@ export default function UploadPage() {
     request("GET", "/api/players").then((list) => { players.value = list; }, (error) => notify(sentence(error), "failed"));
   }, [isDone]);
 
+  const chooser = (/** @type {string} */ kind) => html`<label class=${"button " + kind}>${t("upload.choose")}
+    <input type="file" name="files" class="hidden" accept="image/png" multiple onChange=${(/** @type {any} */ event) => {
+      add(event.currentTarget.files);
+      event.currentTarget.value = ""; // the same file can be chosen again
+    }} />
+  </label>`;
   return html`<section>
     <div class="heading">
       <h1 tabindex="-1">${t("upload.title")}</h1>
       <div class="buttons">
-        <label class="button">${t("upload.choose")}
-          <input type="file" name="files" class="hidden" accept="image/png" multiple onChange=${(/** @type {any} */ event) => {
-            add(event.currentTarget.files);
-            event.currentTarget.value = ""; // the same file can be chosen again
-          }} />
-        </label>
+        ${all.length > 0 && chooser("")}
         ${ready.length > 1 && html`<button type="button" class="main" onClick=${() => sendAll(ready)}>${t("upload.all", { n: ready.length })}</button>`}
       </div>
     </div>
-    ${all.length === 0 && html`<p class="card note">${t("upload.none")}</p>`}
+    ${all.length === 0 && html`<div class="zone"><${Icon} name="upload" /><p>${t("upload.none")}</p>${chooser("main")}
+      <p class="hint">${about && [sizesSentence(about.upload), about.upload.max_bytes > 0 && t("upload.most", { most: bytes(about.upload.max_bytes) })].filter(Boolean).join(" ")}</p></div>`}
     ${about && html`<${Terms} about=${about} />`}
     <ul class="uploads">${all.map((upload) => html`<li key=${upload.id}><${Card} upload=${upload} players=${players.value} about=${about} /></li>`)}</ul>
   </section>`;
@@ -55,36 +58,6 @@ function Terms({ about: { quotas, rewards } }) {
     quotas.texture_bytes > 0 && t("upload.quotaBytes", { most: bytes(quotas.texture_bytes) }),
   ].filter(Boolean);
   return terms.length > 0 && html`<p class="quiet">${terms.join(" ")}</p>`;
-}
-
-/**
- * Returns the sizes of a picture that are accepted, in words.
- * @param {Site["upload"]["sizes"]} sizes
- * @param {"skin" | "cape"} kind
- */
-function sizesOf(sizes, kind) {
-  const texts = sizes.filter(({ type }) => classOf(type) === kind).map(({ width, height }) => `${number(width)}\u00a0×\u00a0${number(height)}`);
-  return oneOf(new Set(texts));
-}
-
-/**
- * Returns what is wrong with a file, as a sentence.
- * @param {import("../parts/upload.js").Flaw} flaw
- * @param {Site["upload"] | undefined} limits
- */
-function sentenceOf(flaw, limits) {
-  switch (flaw.what) {
-    case "size":
-      return t("upload.tooLarge", { most: bytes(flaw.most) });
-    case "kind":
-      return t("upload.noPNG");
-    default: {
-      const found = t("upload.pixels", { width: flaw.width, height: flaw.height });
-      if (!limits) return found;
-      const allowed = t("upload.sizes", { skin: sizesOf(limits.sizes, "skin"), cape: sizesOf(limits.sizes, "cape") });
-      return [found, allowed, limits.max_scale > 1 ? t("upload.scale", { n: limits.max_scale }) : ""].join(" ");
-    }
-  }
 }
 
 /**
@@ -111,12 +84,8 @@ function Card({ upload, players, about }) {
   const name = upload.name.value || upload.file.name;
   const sheet = upload.picture.value;
   const type = upload.type.value;
-  const isOpen = {
-    get value() { return shown3D.value === upload.id; },
-    set value(isOpen) { shown3D.value = isOpen ? upload.id : 0; },
-  };
   return html`<article class="card upload" aria-label=${name} aria-busy=${state === "new" || state === "sending" ? "true" : undefined}>
-    ${state !== "wrong" && html`<div class="drawing">${sheet && html`<${Viewer} id=${String(upload.id)} read=${() => Promise.resolve(sheet)} type=${type} name=${name} isOpen=${isOpen} isSmall=${true}>
+    ${state !== "wrong" && html`<div class="drawing">${sheet && html`<${Viewer} id=${upload.id + type} read=${() => Promise.resolve([{ image: sheet, type }])} name=${name} viewer=${"upload-" + upload.id} isSmall=${true}>
       <${Figure} sheet=${sheet} type=${type} label=${type === "cape" ? t("texture.capeView", { name }) : t("texture.skinView", { name })} /></${Viewer}>`}</div>`}
     <div class="choices">
       ${state === "done" ? html`<${Done} upload=${upload} players=${players} />` : html`<${Choices} upload=${upload} about=${about} />`}
@@ -132,9 +101,9 @@ function Choices({ upload, about }) {
   const price = upload.prices.value[classOf(type)];
   const id = String(upload.id);
   const isFixed = state === "waiting" || state === "sending";
-  const types = { steve: t("type.steve"), alex: t("type.alex"), cape: t("type.cape") };
+  const types = { steve: t("upload.classic"), alex: t("viewer.slim"), cape: t("type.cape") };
   const flaw = upload.flaw.value;
-  const reason = flaw ? sentenceOf(flaw, about?.upload) : upload.failure.value;
+  const reason = flaw && about ? flawSentence(flaw, about.upload) : upload.failure.value;
 
   if (state === "wrong") {
     return html`<h2><bdi>${upload.file.name}</bdi></h2>
@@ -144,10 +113,10 @@ function Choices({ upload, about }) {
   return html`<${Field} name=${"name-" + id} label=${t("upload.name")} errors=${upload.errors.value.name} value=${upload.name.value} maxlength=${about?.texture_name.max} autocomplete="off"
       readonly=${isFixed} onInput=${(/** @type {any} */ event) => { upload.name.value = event.currentTarget.value; }} />
     ${upload.picture.value && html`<div class="options">
-      <div class="field"><label for=${"type-" + id}>${t("upload.type")}</label>
-        <select id=${"type-" + id} disabled=${isFixed || state === "new"} onChange=${(/** @type {any} */ event) => choose(upload, event.currentTarget.value)}>
-          ${upload.types.value.map((value) => html`<option key=${value} value=${value} selected=${value === type}>${types[value]}</option>`)}
-        </select></div>
+      <fieldset class="models" disabled=${isFixed || state === "new"}><legend>${t("upload.type")}</legend>
+        ${upload.types.value.map((value) => html`<label key=${value}><${Figure} sheet=${upload.picture.value} type=${value} label="" />
+          <span><input type="radio" name=${"type-" + id} value=${value} checked=${value === type} onChange=${() => choose(upload, value)} />${types[value]}</span></label>`)}
+      </fieldset>
       <div class="field"><label for=${"public-" + id}>${t("upload.who")}</label>
         <select id=${"public-" + id} disabled=${isFixed} onChange=${(/** @type {any} */ event) => { upload.isPublic.value = event.currentTarget.value === "public"; }}>
           <option value="public" selected=${upload.isPublic.value}>${priced(price?.public, t("upload.public"))}</option>

@@ -262,9 +262,15 @@ export function Form({ fields, action, onSubmit, children }) {
     event.preventDefault();
     const form = /** @type {HTMLFormElement} */ (event.currentTarget);
     if (busy.value) return;
-    busy.value = true;
     errors.value = {};
     failure.value = "";
+    const empty = fields.filter(({ name, required }) => required && !new FormData(form).get(name)).map(({ name }) => name);
+    if (empty.length > 0) {
+      errors.value = Object.fromEntries(empty.map((name) => [name, [t("field.required")]]));
+      /** @type {HTMLElement | null} */ (form.querySelector(`[name="${empty[0]}"]`))?.focus();
+      return;
+    }
+    busy.value = true;
     try {
       await onSubmit(/** @type {Record<string, string>} */ (Object.fromEntries(new FormData(form))));
     } catch (error) {
@@ -301,13 +307,19 @@ export const pictures = meta("pictures");
 /**
  * A picture of a texture, in the resolution of the screen. The box has the size before it arrives. One
  * that does not arrive is asked for again, as an edge may be busy.
- * @param {{path: string, parameter: "size" | "height", size: number, width: number, alt: string}} props
+ * @param {{path: string, parameter: "size" | "height", size: number, width: number, alt: string, onLoad?: () => void}} props
  */
-export function Picture({ path, parameter, size, width, alt }) {
+export function Picture({ path, parameter, size, width, ...others }) {
   const at = (/** @type {number} */ factor) => `${pictures}${path}${path.includes("?") ? "&" : "?"}${parameter}=${size * factor}`;
   const attempt = useSignal(1);
   const again = () => {
     if (attempt.value < 4) setTimeout(() => { attempt.value++; }, 1000 * attempt.value);
   };
-  return html`<img key=${attempt.value} onError=${again} src=${at(1)} srcset=${`${at(1)} 1x, ${at(2)} 2x`} width=${width} height=${size} alt=${alt} loading="lazy" decoding="async" />`;
+  return html`<img key=${attempt.value} onError=${again} src=${at(1)} srcset=${`${at(1)} 1x, ${at(2)} 2x`} width=${width} height=${size} loading="lazy" decoding="async" ...${others} />`;
 }
+
+/** A figure for where there is nothing else. */
+export const Sitting = () => html`<div class="sitting"><${Picture} path="/body/user/0?pose=sit" parameter="height" size=${160} width=${80} alt="" /></div>`;
+
+/** Returns whether pictures may move by themselves: their user wants neither less motion nor fewer bytes. */
+export const isLively = () => !matchMedia("(prefers-reduced-motion: reduce)").matches && !(/** @type {any} */ (navigator).connection?.saveData);

@@ -20,6 +20,13 @@ export function Dialog({ title, onClose, children }) {
   return html`<dialog ref=${dialog} aria-labelledby="dialog-title" onCancel=${(/** @type {Event} */ event) => {
     event.preventDefault(); // it closes by being removed
     onClose();
+  }} onPointerDown=${(/** @type {PointerEvent} */ { target, currentTarget, clientX: x, clientY: y }) => {
+    const shown = /** @type {HTMLDialogElement} */ (currentTarget);
+    const { left, right, top, bottom } = shown.getBoundingClientRect();
+    if (target !== shown || x >= left && x <= right && y >= top && y <= bottom) return;
+    // It is beside the dialog. What was typed would be lost.
+    const fields = /** @type {NodeListOf<HTMLInputElement>} */ (shown.querySelectorAll("input, textarea"));
+    if (![...fields].some((field) => field.value !== field.defaultValue)) onClose();
   }}>
     <div class="title">
       <h2 id="dialog-title" tabindex="-1">${title}</h2>

@@ -91,7 +91,7 @@ const sizes = { skin: [36, 32], cape: [22, 16] };
 
 /**
  * A picture of a sheet: of a skin the figure, of a cape both sides.
- * @param {{sheet: ImageBitmap, type: import("./upload.js").Type, label: string}} props
+ * @param {{sheet: ImageBitmap, type: import("./upload.js").Type, label: string}} props label: empty beside a text that says the same
  */
 export function Figure({ sheet, type, label }) {
   const canvas = useRef(/** @type {HTMLCanvasElement | null} */ (null));
@@ -106,5 +106,5 @@ export function Figure({ sheet, type, label }) {
     if (type === "cape") drawCape(context, capeSheet(sheet));
     else draw(context, skinSheet(sheet).sheet, type === "alex");
   }, [sheet, type]);
-  return html`<canvas ref=${canvas} class="figure-canvas" width=${width * scale} height=${height * scale} role="img" aria-label=${label}></canvas>`;
+  return html`<canvas ref=${canvas} class="figure-canvas" width=${width * scale} height=${height * scale} role=${label ? "img" : undefined} aria-label=${label || undefined} aria-hidden=${label ? undefined : "true"}></canvas>`;
 }

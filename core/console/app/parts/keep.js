@@ -2,6 +2,7 @@
 import { APIError, refreshUser, request, site } from "../session.js";
 import { t } from "../words.js";
 import { html, notify, sentence } from "./basics.js";
+import { Icon } from "./menu.js";
 
 /**
  * A texture of the API. The size is in KiB; without a nickname the uploader's account is deleted.
@@ -53,11 +54,11 @@ const duplicate = 2;
 const missing = 3;
 
 /**
- * The button that adds a texture to the closet or removes it from there.
- * @param {{texture: Texture, put: (texture: Texture) => void, main?: boolean}} props main: the first thing to do on its page
+ * The button that adds a texture to the closet or removes it from there: a heart, or on the texture's page with words.
+ * @param {{texture: Texture, put: (texture: Texture) => void, isHeart?: boolean}} props
  */
-export function Keep({ texture, put, main = false }) {
+export function Keep({ texture, put, isHeart = false }) {
   const { name, in_closet: isKept } = texture;
-  return html`<button type="button" class=${main && !isKept ? "main" : ""} aria-label=${isKept ? t("keep.removeName", { name }) : t("keep.addName", { name })}
-    onClick=${() => toggle(texture, put)}>${isKept ? t("keep.remove") : t("keep.add")}</button>`;
+  return html`<button type="button" class=${(isHeart ? "heart" : "keep") + (isKept ? " kept" : "")} aria-label=${isKept ? t("keep.removeName", { name }) : t("keep.addName", { name })}
+    onClick=${() => toggle(texture, put)}><${Icon} name="heart" />${!isHeart && (isKept ? t("keep.remove") : t("keep.add"))}</button>`;
 }

@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import { change, changedPath, href, keptLists, place } from "../router.js";
 import { request } from "../session.js";
 import { number, t } from "../words.js";
-import { attempt, Failure, focusOn, html, inOrder, notify, sentence, useRead } from "./basics.js";
+import { attempt, Failure, focusOn, html, inOrder, notify, sentence, Sitting, useRead } from "./basics.js";
 
 /**
  * @template T
@@ -43,13 +43,16 @@ export function useList(path, query) {
 
 /**
  * Says how many results there are or why there are none, and takes the focus when the page changes.
- * @param {Omit<import("./basics.js").Read, "value"> & {list: import("@preact/signals").Signal<Page<any> | undefined>, none: string}} props none: the sentence for an empty list
+ * @param {Omit<import("./basics.js").Read, "value"> & {list: import("@preact/signals").Signal<Page<any> | undefined>, none: string, children?: any}} props none: the sentence for an empty list; children: ways on from there
  */
-export function Results({ list, none, ...read }) {
+export function Results({ list, none, children, ...read }) {
   const { value: page } = list;
+  const isEmpty = page?.total === 0;
   const isBusy = read.isLoading.value;
   const count = page && (page.total_is_lower_bound ? t("list.atLeast", { n: page.total }) : t("list.count", { n: page.total }));
-  return html`<p class=${"results quiet" + (page ? "" : " loading")} role="status" tabindex="-1" aria-busy=${isBusy ? "true" : undefined}>${page ? (page.total > 0 ? count : none) : isBusy && t("list.loading")}</p>
+  return html`${isEmpty && html`<${Sitting} />`}
+    <p class=${"results quiet" + (page ? "" : " loading") + (isEmpty ? " none" : "")} role="status" tabindex="-1" aria-busy=${isBusy ? "true" : undefined}>${page ? (isEmpty ? none : count) : isBusy && t("list.loading")}</p>
+    ${isEmpty && html`<p class="buttons ways">${children}</p>`}
     <${Failure} value=${list} ...${read} />`;
 }
 
@@ -127,6 +130,22 @@ export function Search({ label, name = "q", isIndexed = false }) {
         change({ [name]: typed.current, page: "" }, { replace: true });
       }, 250);
     }} />${isIndexed && html`<p class="hint" role="status">${isShort.value && t("list.short")}</p>`}`;
+}
+
+/**
+ * A choice between few kinds of what the list of the page has, as links.
+ * @param {{label: string, name: string, values: Record<string, string>, replace?: boolean, children?: any}} props as of Filter; replace: as of Pager; children: other links
+ */
+export function Chips({ label, name, values, replace = false, children }) {
+  return html`<nav class="chips" aria-label=${label}>
+    ${Object.entries(values).map(([value, text]) => html`<a key=${value} href=${href(changedPath({ [name]: value, page: "" }))} aria-current=${value === parameter(name) ? "true" : undefined}
+      onClick=${(/** @type {MouseEvent} */ event) => {
+        if (!replace || event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
+        event.preventDefault();
+        change({ [name]: value, page: "" }, { replace });
+      }}>${text}</a>`)}
+    ${children}
+  </nav>`;
 }
 
 /**

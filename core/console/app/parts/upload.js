@@ -1,7 +1,9 @@
 // Files on their way to become textures.
 import { batch, effect, signal } from "@preact/signals";
 import { APIError, pause, refreshUser, request, site, user } from "../session.js";
-import { sentence } from "./basics.js";
+import { bytes, number, oneOf, t } from "../words.js";
+import { isLively, sentence } from "./basics.js";
+import { shown3D } from "./viewer.js";
 
 /** @typedef {"steve" | "alex" | "cape"} Type */
 
@@ -101,11 +103,7 @@ export function remove(upload) {
   uploads.value = uploads.value.filter((other) => other !== upload);
   upload.leaving.abort();
   upload.picture.peek()?.close();
-  if (shown3D.peek() === upload.id) shown3D.value = 0;
 }
-
-/** Which file is shown in 3D, by its id; 0 for none. */
-export const shown3D = signal(0);
 
 /**
  * Waits, unless a file is removed meanwhile.
@@ -152,29 +150,60 @@ const signature = [0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a];
 /**
  * Reads a file, and says what is wrong with it. Its header is checked before the browser decodes it, as a
  * small file may be of a large picture.
- * @param {Upload} upload
+ * @param {File} file
  * @param {import("../session.js").Site["upload"]} limits
- * @returns {Promise<Flaw | undefined>}
+ * @returns {Promise<{flaw: Flaw} | {flaw?: undefined, types: Type[], picture: ImageBitmap}>} types: those that a picture of this size can have
  */
-async function read(upload, limits) {
-  const { file } = upload;
-  if (limits.max_bytes && file.size > limits.max_bytes) return { what: "size", most: limits.max_bytes };
+export async function flawOf(file, limits) {
+  if (limits.max_bytes && file.size > limits.max_bytes) return { flaw: { what: "size", most: limits.max_bytes } };
   const header = new DataView(await file.slice(0, 24).arrayBuffer());
-  if (header.byteLength < 24 || signature.some((byte, i) => header.getUint8(i) !== byte)) return { what: "kind" };
+  if (header.byteLength < 24 || signature.some((byte, i) => header.getUint8(i) !== byte)) return { flaw: { what: "kind" } };
   const width = header.getUint32(16);
   const height = header.getUint32(20);
-  upload.types.value = [...new Set(limits.sizes.filter((size) => {
+  const types = [...new Set(limits.sizes.filter((size) => {
     const scale = width / size.width;
     return Number.isInteger(scale) && scale <= limits.max_scale && height === scale * size.height;
   }).map(({ type }) => type))];
-  if (upload.types.value.length === 0) return { what: "pixels", width, height };
+  if (types.length === 0) return { flaw: { what: "pixels", width, height } };
   try {
-    const picture = await createImageBitmap(file, { colorSpaceConversion: "none" });
-    if (upload.leaving.signal.aborted) picture.close();
-    else upload.picture.value = picture;
+    return { types, picture: await createImageBitmap(file, { colorSpaceConversion: "none" }) };
   } catch {
-    return { what: "kind" };
+    return { flaw: { what: "kind" } };
   }
+}
+
+/**
+ * Returns the sizes of a picture that are accepted, in words.
+ * @param {import("../session.js").Site["upload"]["sizes"]} sizes
+ * @param {"skin" | "cape"} kind
+ */
+function sizesOf(sizes, kind) {
+  const texts = sizes.filter(({ type }) => classOf(type) === kind).map(({ width, height }) => `${number(width)}\u00a0×\u00a0${number(height)}`);
+  return oneOf(new Set(texts));
+}
+
+/**
+ * Returns what is wrong with a file, as a sentence.
+ * @param {Flaw} flaw
+ * @param {import("../session.js").Site["upload"]} limits
+ */
+export function flawSentence(flaw, limits) {
+  switch (flaw.what) {
+    case "size":
+      return t("upload.tooLarge", { most: bytes(flaw.most) });
+    case "kind":
+      return t("upload.noPNG");
+    default:
+      return t("upload.pixels", { width: flaw.width, height: flaw.height }) + " " + sizesSentence(limits);
+  }
+}
+
+/**
+ * Returns which sizes files may have, as sentences.
+ * @param {import("../session.js").Site["upload"]} limits
+ */
+export function sizesSentence({ sizes, max_scale: scale }) {
+  return t("upload.sizes", { skin: sizesOf(sizes, "skin"), cape: sizesOf(sizes, "cape") }) + (scale > 1 ? " " + t("upload.scale", { n: scale }) : "");
 }
 
 /**
@@ -225,13 +254,19 @@ function refuse(upload, error) {
 /** @param {Upload} upload */
 async function examine(upload) {
   try {
-    upload.flaw.value = await read(upload, (await site()).upload);
-    if (upload.flaw.value) {
+    const found = await flawOf(upload.file, (await site()).upload);
+    if (found.flaw) {
+      upload.flaw.value = found.flaw;
       upload.state.value = "wrong";
       return;
     }
-    const sheet = upload.picture.value;
-    if (!sheet) return; // it is removed
+    const sheet = found.picture;
+    if (upload.leaving.signal.aborted) {
+      sheet.close();
+      return;
+    }
+    upload.types.value = found.types;
+    upload.picture.value = sheet;
     const [first] = upload.types.value;
     upload.type.value = upload.types.value.includes("cape") && (first === "cape" || isCape(sheet)) ? "cape" : first;
     const type = await ask(upload, classOf(upload.type.value));
@@ -239,7 +274,7 @@ async function examine(upload) {
     batch(() => {
       upload.type.value = type;
       upload.state.value = "ready";
-      if (!shown3D.peek() && isLively()) shown3D.value = upload.id;
+      if (!shown3D.peek() && isLively()) shown3D.value = "upload-" + upload.id;
     });
   } catch (error) {
     if (!user.peek() || upload.leaving.signal.aborted) return; // it is examined once the user has signed in again
@@ -247,9 +282,6 @@ async function examine(upload) {
     upload.state.value = error instanceof APIError && error.fields.file ? "wrong" : "ready";
   }
 }
-
-/** Returns whether a figure may turn by itself, which takes a library: its user wants neither less motion nor fewer bytes. */
-const isLively = () => !matchMedia("(prefers-reduced-motion: reduce)").matches && !(/** @type {any} */ (navigator).connection?.saveData);
 
 let isExamining = false;
 

@@ -1,80 +1,106 @@
 // A figure in three dimensions, which skinview3d draws. That is loaded when the figure is asked for.
-import { useEffect, useRef } from "preact/hooks";
-import { useSignal } from "@preact/signals";
+import { useEffect, useId, useRef } from "preact/hooks";
+import { signal, useSignal } from "@preact/signals";
+import { request } from "../session.js";
 import { t } from "../words.js";
 import { html, pictures } from "./basics.js";
+import { Icon } from "./menu.js";
 import { capeSheet, newSheet, skinSheet } from "./sheet.js";
 
 /** @typedef {"none" | "idle" | "walk" | "run"} Animation */
 /** @typedef {"steve" | "alex" | "cape"} Type */
-/** @typedef {() => Promise<ImageBitmap | HTMLImageElement>} Read loads the file of a texture */
+/** @typedef {{image: ImageBitmap | HTMLImageElement, type: Type}} Piece */
+/** @typedef {() => Promise<Piece[]>} Read loads what the figure wears: a skin, a cape, or both */
+
+/** The viewer that is open: one at a time, as browsers have few contexts; empty for none. */
+export const shown3D = signal("");
 
 /**
- * A texture on a figure, once the button is pressed; until then, and where it cannot be drawn, the children.
- * @param {{id: string, read: Read, type: Type, name: string, isOpen?: {value: boolean}, isSmall?: boolean, children?: any}} props id: of the file; isOpen: opens it from outside; isSmall: without a choice of animations
+ * A figure that wears something, once the button is pressed; until then, and where it cannot be drawn, the children.
+ * @param {{id: string, read: Read, name: string, viewer?: string, isEager?: boolean, isSmall?: boolean, isBehind?: boolean, children?: any}} props id: of what it wears; viewer: its name in shown3D; isEager: opens by itself; isSmall: with few buttons; isBehind: seen from there, as a cape alone is
  */
-export function Viewer({ id, read, type, name, isOpen: isOpenOutside, isSmall = false, children }) {
-  const isOpenInside = useSignal(false);
-  const isOpen = isOpenOutside ?? isOpenInside;
+export function Viewer({ id, read, name, viewer, isEager = false, isSmall = false, isBehind = false, children }) {
+  const own = useId();
+  const self = viewer ?? own;
   const failure = useSignal("");
+  const isFailed = useSignal(false);
+  const isDrawn = useSignal(false);
+  const isPressed = useRef(false);
+  const isOpen = shown3D.value === self && !isFailed.value;
+  useEffect(() => {
+    if (isEager && !(/** @type {any} */ (navigator).connection?.saveData)) shown3D.value = self;
+    return () => { if (shown3D.peek() === self) shown3D.value = ""; };
+  }, [self]);
   return html`<div class="viewer">
-    ${isOpen.value && !failure.value
-      ? html`<${Figure} key=${id + type} read=${read} type=${type} name=${name} isSmall=${isSmall} onFailure=${(/** @type {string} */ text) => { failure.value = text; }} />`
-      : html`<div class="stage">${children}</div>
-        <div class="buttons">${!failure.value && html`<button type="button" aria-label=${isSmall ? t("viewer.openName", { name }) : undefined} onClick=${() => { isOpen.value = true; }}>${t("viewer.open")}</button>`}</div>`}
+    <div class=${"stage" + (isOpen && isDrawn.value ? " drawn" : "")} aria-busy=${isOpen && !isDrawn.value ? "true" : undefined}>
+      <div class="poster">${children}</div>
+      ${isOpen
+        ? html`<${Figure} id=${id} read=${read} name=${name} isSmall=${isSmall} isBehind=${isBehind} isPressed=${isPressed.current} isDrawn=${isDrawn} onFailure=${(/** @type {string} */ text) => {
+            if (!isPressed.current) { // nobody has asked for it yet
+              shown3D.value = "";
+              return;
+            }
+            isFailed.value = true;
+            failure.value = text;
+          }} />`
+        : !isFailed.value && html`<button type="button" class="strip" aria-label=${isSmall ? t("viewer.openName", { name }) : undefined} onClick=${() => {
+            isPressed.current = true;
+            shown3D.value = self;
+          }}><${Icon} name="cube" />${!isSmall && t("viewer.open")}</button>`}
+    </div>
     <p class="quiet" role="status">${failure.value}</p>
   </div>`;
 }
 
-/** @param {{read: Read, type: Type, name: string, isSmall: boolean, onFailure: (text: string) => void}} props */
-function Figure({ read, type, name, isSmall, onFailure }) {
+/** @param {{id: string, read: Read, name: string, isSmall: boolean, isBehind: boolean, isPressed: boolean, isDrawn: import("@preact/signals").Signal<boolean>, onFailure: (text: string) => void}} props */
+function Figure({ id, read, name, isSmall, isBehind, isPressed, isDrawn, onFailure }) {
   const canvas = useRef(/** @type {HTMLCanvasElement | null} */ (null));
+  const strip = useRef(/** @type {HTMLElement | null} */ (null));
   const viewer = useSignal(/** @type {skinview3d.SkinViewer | null} */ (null));
-  const hasBoth = useSignal(false); // a cape and an elytra
+  const worn = useSignal({ hasSkin: false, isSquare: false, hasBoth: false }); // hasBoth: a cape and an elytra
   const animation = useSignal(/** @type {Animation} */ ("idle"));
   const isPlaying = useSignal(!matchMedia("(prefers-reduced-motion: reduce)").matches);
   const isTurning = useSignal(true); // slowly, until it is touched
   const isSeen = useSignal(false);
   const isElytra = useSignal(false);
+  const hasLayers = useSignal(true);
+  const isSlim = useSignal(false);
+  const fail = (/** @type {unknown} */ error) => onFailure(error instanceof NoWebGL ? t("viewer.noWebGL") : t("viewer.failed"));
 
   useEffect(() => {
     const element = /** @type {HTMLCanvasElement} */ (canvas.current);
-    const stage = /** @type {HTMLElement} */ (element.parentElement);
+    const screen = /** @type {HTMLElement} */ (element.parentElement);
     let isGone = false;
     let isOnScreen = false;
     const look = () => { isSeen.value = isOnScreen && document.visibilityState === "visible"; };
-    const screen = new IntersectionObserver((entries) => {
+    const seen = new IntersectionObserver((entries) => {
       isOnScreen = entries[entries.length - 1].isIntersecting;
       look();
     });
     const size = new ResizeObserver(() => {
-      if (!stage.clientWidth) return; // it is on its way out of the page
-      viewer.value?.setSize(stage.clientWidth, stage.clientHeight);
+      if (!screen.clientWidth) return; // it is on its way out of the page
+      viewer.value?.setSize(screen.clientWidth, screen.clientHeight);
       viewer.value?.render();
     });
     // What was drawn is lost with the context, and a still figure is not drawn again by itself.
     const restored = () => viewer.value?.render();
-    screen.observe(stage);
-    size.observe(stage);
+    seen.observe(screen);
+    size.observe(screen);
     document.addEventListener("visibilitychange", look);
     element.addEventListener("pointerdown", () => { isTurning.value = false; });
     element.addEventListener("webglcontextrestored", restored);
-    open(element, read, type).then(
+    if (isPressed) strip.current?.querySelector("button")?.focus({ preventScroll: true }); // the button that was pressed is gone
+    open(element, !isPressed).then(
       (made) => {
-        if (isGone) {
-          close(made.viewer);
-          return;
-        }
-        hasBoth.value = made.hasBoth;
-        viewer.value = made.viewer;
+        if (isGone) close(made);
+        else viewer.value = made;
       },
-      (error) => {
-        if (!isGone) onFailure(error instanceof NoWebGL ? t("viewer.noWebGL") : t("viewer.failed"));
-      },
+      (error) => { if (!isGone) fail(error); },
     );
     return () => {
       isGone = true;
-      screen.disconnect();
+      isDrawn.value = false;
+      seen.disconnect();
       size.disconnect();
       document.removeEventListener("visibilitychange", look);
       if (viewer.value) close(viewer.value);
@@ -82,6 +108,20 @@ function Figure({ read, type, name, isSmall, onFailure }) {
   }, []);
 
   const { value: shown } = viewer;
+  useEffect(() => {
+    if (!shown) return;
+    let isGone = false;
+    read().then((pieces) => {
+      if (isGone) return;
+      worn.value = dress(shown, pieces);
+      if (!isDrawn.value) shown.playerWrapper.rotation.y = isBehind || !worn.value.hasSkin ? (Math.PI * 7) / 8 : -Math.PI / 8;
+      isElytra.value = shown.playerObject.backEquipment === "elytra";
+      isSlim.value = pieces.some(({ type }) => type === "alex");
+      shown.render();
+      isDrawn.value = true;
+    }).catch((error) => { if (!isGone) fail(error); });
+    return () => { isGone = true; };
+  }, [shown, id]);
   useEffect(() => {
     if (!shown) return;
     shown.animation = newAnimation(animation.value);
@@ -101,27 +141,31 @@ function Figure({ read, type, name, isSmall, onFailure }) {
     shown.playerWrapper.rotation.y += angle;
     shown.render();
   };
-  const choice = (/** @type {Animation} */ value, /** @type {string} */ text) => html`<button type="button" aria-pressed=${value === animation.value ? "true" : "false"}
-    onClick=${() => {
-      animation.value = value;
-      isTurning.value = isTurning.value && value !== "none";
-      isPlaying.value = true;
-    }}>${text}</button>`;
+  /**
+   * @param {import("@preact/signals").Signal<boolean>} state
+   * @param {string} text
+   * @param {(shown: skinview3d.SkinViewer, isOn: boolean) => void} set
+   */
+  const toggle = (state, text, set) => html`<button type="button" aria-pressed=${state.value ? "true" : "false"} onClick=${() => {
+    state.value = !state.value;
+    if (!shown) return;
+    set(shown, state.value);
+    shown.render();
+  }}>${text}</button>`;
 
-  return html`<div class="stage" aria-busy=${shown ? undefined : "true"}><canvas ref=${canvas} role="img" aria-label=${t("viewer.figure", { name })} /></div>
-    ${!isSmall && html`<div class="buttons" role="group" aria-label=${t("viewer.animation")}>
-      ${choice("none", t("viewer.none"))}${choice("idle", t("viewer.idle"))}${choice("walk", t("viewer.walk"))}${choice("run", t("viewer.run"))}
-    </div>`}
-    <div class="buttons">
-      <button type="button" disabled=${animation.value === "none"} onClick=${() => { isPlaying.value = !isPlaying.value; }}>${isPlaying.value ? t("viewer.pause") : t("viewer.play")}</button>
-      <button type="button" aria-label=${t("viewer.turnLeft")} onClick=${() => turn(-Math.PI / 4)}>↶</button>
-      <button type="button" aria-label=${t("viewer.turnRight")} onClick=${() => turn(Math.PI / 4)}>↷</button>
-      ${hasBoth.value && html`<button type="button" aria-pressed=${isElytra.value ? "true" : "false"} onClick=${() => {
-        isElytra.value = !isElytra.value;
-        if (!shown) return;
-        shown.playerObject.backEquipment = isElytra.value ? "elytra" : "cape";
-        shown.render();
-      }}>${t("viewer.elytra")}</button>`}
+  return html`<div class="screen"><canvas ref=${canvas} role="img" aria-label=${t("viewer.figure", { name })} /></div>
+    <div ref=${strip} class="strip" role="group" aria-label=${t("viewer.controls")} data-repeat>
+      <button type="button" disabled=${animation.value === "none"} aria-label=${isPlaying.value ? t("viewer.pause") : t("viewer.play")} onClick=${() => { isPlaying.value = !isPlaying.value; }}><${Icon} name=${isPlaying.value ? "pause" : "play"} /></button>
+      <button type="button" aria-label=${t("viewer.turnLeft")} onClick=${() => turn(-Math.PI / 4)}><${Icon} name="left" /></button>
+      <button type="button" aria-label=${t("viewer.turnRight")} onClick=${() => turn(Math.PI / 4)}><${Icon} name="right" /></button>
+      ${!isSmall && html`<label><span class="hidden">${t("viewer.animation")}</span><select onChange=${(/** @type {any} */ event) => {
+        animation.value = event.currentTarget.value;
+        isTurning.value = isTurning.value && animation.value !== "none";
+        isPlaying.value = true;
+      }}>${Object.entries({ none: t("viewer.none"), idle: t("viewer.idle"), walk: t("viewer.walk"), run: t("viewer.run") }).map(([value, text]) => html`<option key=${value} value=${value} selected=${value === animation.value}>${text}</option>`)}</select></label>`}
+      ${!isSmall && worn.value.hasSkin && toggle(hasLayers, t("viewer.layers"), ({ playerObject }, isOn) => playerObject.skin.setOuterLayerVisible(isOn))}
+      ${!isSmall && worn.value.isSquare && toggle(isSlim, t("viewer.slim"), ({ playerObject }, isOn) => { playerObject.skin.modelType = isOn ? "slim" : "default"; })}
+      ${worn.value.hasBoth && toggle(isElytra, t("viewer.elytra"), ({ playerObject }, isOn) => { playerObject.backEquipment = isOn ? "elytra" : "cape"; })}
     </div>`;
 }
 
@@ -143,30 +187,33 @@ function newAnimation(name) {
 class NoWebGL extends Error {}
 
 /**
- * Returns a function that loads the file of a texture.
- * @param {string} hash
- * @returns {Read}
+ * Loads the file of a texture.
+ * @param {{hash: string, type: Type}} texture
+ * @returns {Promise<Piece>}
  */
-export function fileOf(hash) {
-  return async () => {
-    const image = new Image();
-    image.crossOrigin = "anonymous";
-    image.src = `${pictures}/textures/${hash}`;
-    await image.decode();
-    return image;
-  };
+export async function pieceOf({ hash, type }) {
+  const image = new Image();
+  image.crossOrigin = "anonymous";
+  image.src = `${pictures}/textures/${hash}`;
+  await image.decode();
+  return { image, type };
 }
+
+/**
+ * Loads textures by their numbers; 0 is none.
+ * @param {number[]} tids
+ */
+export const outfitOf = (...tids) => Promise.all(tids.filter(Boolean).map(async (tid) => pieceOf(await request("GET", "/api/textures/" + tid))));
 
 /**
  * Makes a viewer, which draws nothing by itself yet.
  * @param {HTMLCanvasElement} canvas
- * @param {Read} read
- * @param {Type} type
+ * @param {boolean} isFast whether it is to fail where the processor would draw
  */
-async function open(canvas, read, type) {
+async function open(canvas, isFast) {
   // The library would report it to the console before it throws. It gets the same context.
-  if (!canvas.getContext("webgl2", { antialias: false })) throw new NoWebGL();
-  const [image] = await Promise.all([read(), import("../../vendor/skinview3d.js")]);
+  if (!canvas.getContext("webgl2", { antialias: false, failIfMajorPerformanceCaveat: isFast })) throw new NoWebGL();
+  await import("../../vendor/skinview3d.js");
   const { clientWidth: width, clientHeight: height } = /** @type {HTMLElement} */ (canvas.parentElement);
   const viewer = new skinview3d.SkinViewer({ canvas, width, height, renderPaused: true });
   viewer.autoRotateSpeed = 0.6; // in radians a second: once around in 10 seconds
@@ -175,19 +222,33 @@ async function open(canvas, read, type) {
   viewer.controls.addEventListener("change", () => {
     if (viewer.renderPaused) viewer.render();
   });
-  if (type !== "cape") {
-    const { sheet, drawing } = skinSheet(image);
+  return viewer;
+}
+
+/**
+ * Puts textures on the figure of a viewer.
+ * @param {skinview3d.SkinViewer} viewer
+ * @param {Piece[]} pieces
+ */
+function dress(viewer, pieces) {
+  const skin = pieces.find(({ type }) => type !== "cape");
+  const cape = pieces.find(({ type }) => type === "cape");
+  let isSquare = false;
+  if (skin) {
+    const { sheet, drawing } = skinSheet(skin.image);
+    isSquare = sheet.height === sheet.width;
     // It hides all layers of a sheet without transparency, and this texel is of no part of the figure.
-    if (sheet.height === sheet.width) drawing.clearRect(0, 0, sheet.width / 64, sheet.width / 64);
-    viewer.loadSkin(sheet, { model: type === "alex" ? "slim" : "default" });
-    viewer.playerWrapper.rotation.y = -Math.PI / 8;
-    return { viewer, hasBoth: false };
+    if (isSquare) drawing.clearRect(0, 0, sheet.width / 64, sheet.width / 64);
+    viewer.loadSkin(sheet, { model: skin.type === "alex" ? "slim" : "default" });
+  } else viewer.loadSkin(mannequin(), { model: "default" });
+  const hasSkin = Boolean(skin);
+  if (!cape) {
+    viewer.loadCape(null);
+    return { hasSkin, isSquare, hasBoth: false };
   }
-  const { sheet, hasCape, hasElytra } = capeSheet(image);
-  viewer.loadSkin(mannequin(), { model: "default" });
+  const { sheet, hasCape, hasElytra } = capeSheet(cape.image);
   viewer.loadCape(sheet, { backEquipment: hasElytra && !hasCape ? "elytra" : "cape" });
-  viewer.playerWrapper.rotation.y = (Math.PI * 7) / 8; // seen from behind
-  return { viewer, hasBoth: hasCape && hasElytra };
+  return { hasSkin, isSquare, hasBoth: hasCape && hasElytra };
 }
 
 /** @param {skinview3d.SkinViewer} viewer */
@@ -202,13 +263,13 @@ const parts = [[0, 0, 8, 8, 8], [16, 16, 8, 12, 4], [40, 16, 4, 12, 4], [32, 48,
 /** Returns the skin of a figure that wears a cape: grey, darker aside, and without layers. */
 function mannequin() {
   const { sheet, drawing } = newSheet(64, 64);
-  drawing.fillStyle = "#8f948a";
+  drawing.fillStyle = "#b9beb4";
   drawing.fillRect(0, 0, 64, 64);
   for (const [x, y, width, height, depth] of parts) {
-    drawing.fillStyle = "#757a70";
+    drawing.fillStyle = "#8d938a";
     drawing.fillRect(x, y + depth, depth, height);
     drawing.fillRect(x + depth + width, y + depth, depth, height);
-    drawing.fillStyle = "#a5aa9f";
+    drawing.fillStyle = "#cdd2c8";
     drawing.fillRect(x + depth, y, width, depth);
   }
   return sheet;

@@ -1,22 +1,26 @@
+import { useSignal } from "@preact/signals";
 import { href } from "../router.js";
 import { request } from "../session.js";
 import { t } from "../words.js";
 import { html, notify, Picture, Reading, sentence, useRead } from "./basics.js";
 import { Dialog } from "./dialog.js";
+import { Fitting } from "./dressed.js";
 
-/** @typedef {{pid: number, name: string, tid_skin: number, tid_cape: number}} Player */
+/** @typedef {import("./dressed.js").Player} Player */
 
 /**
- * A choice of the player that is to wear a texture.
+ * A choice of the player that is to wear a texture, which tries it on first.
  * @param {{tid: number, type: "steve" | "alex" | "cape", name: string, onClose: () => void}} props
  */
 export function Wear({ tid, type, name, onClose }) {
   const read = useRead((signal) => /** @type {Promise<Player[]>} */ (request("GET", "/api/players", undefined, signal)));
-  const players = read.value;
+  const players = read.value.value;
   const slot = type === "cape" ? "cape" : "skin";
+  const chosen = useSignal(0);
+  const player = players?.find(({ pid }) => pid === chosen.value) ?? players?.[0];
 
-  /** @param {Player} player */
-  async function wear(player) {
+  async function wear() {
+    if (!player) return;
     onClose();
     try {
       await request("PUT", `/api/players/${player.pid}/textures`, { [slot]: tid });
@@ -26,16 +30,19 @@ export function Wear({ tid, type, name, onClose }) {
     }
   }
 
-  return html`<${Dialog} title=${t("wear.title", { name })} onClose=${onClose}>
-    <${Reading} ...${read} />
-    ${players.value?.length === 0 && html`<p>${t("wear.none")} <a href=${href("/players")}>${t("wear.players")}</a></p>`}
-    <ul class="grid">${players.value?.map((player) => {
-      const worn = slot === "cape" ? player.tid_cape : player.tid_skin;
-      return html`<li key=${player.pid}>
-        <button type="button" class="tile" aria-pressed=${worn === tid ? "true" : "false"} onClick=${() => wear(player)}>
-          <${Picture} path=${player.tid_skin ? "/avatar/" + player.tid_skin : "/avatar/user/0"} parameter="size" size=${64} width=${64} alt="" />
-          <bdi>${player.name}</bdi>
-        </button></li>`;
-    })}</ul>
+  return html`<${Dialog} title=${t("closet.wearName", { name })} onClose=${onClose}>
+    <div class="fitting">
+      <div><${Fitting} player=${player} slot=${slot} tid=${tid} name=${name} /></div>
+      <div>
+        <${Reading} ...${read} />
+        ${players?.length === 0 && html`<p>${t("wear.none")}</p><a class="button main" href=${href("/players")}>${t("wear.players")}</a>`}
+        ${players && players.length > 1 && html`<ul class="grid" aria-label=${t("upload.wearer", { name })}>${players.map((one) => html`<li key=${one.pid}>
+          <button type="button" class="tile" aria-pressed=${one === player ? "true" : "false"} onClick=${() => { chosen.value = one.pid; }}>
+            <${Picture} path=${one.tid_skin ? "/avatar/" + one.tid_skin : "/avatar/user/0"} parameter="size" size=${64} width=${64} alt="" />
+            <bdi>${one.name}</bdi>
+          </button></li>`)}</ul>`}
+        ${player && html`<button type="button" class="main" data-first onClick=${wear}>${t("upload.wear", { player: player.name })}</button>`}
+      </div>
+    </div>
   </${Dialog}>`;
 }
