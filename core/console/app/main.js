@@ -1,6 +1,6 @@
 // The frame of all pages: header, choices of theme and language, and the page that the URL names.
 import { render } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useErrorBoundary } from "preact/hooks";
 import { batch, effect, signal } from "@preact/signals";
 import { html, logo, notify, Notices, Picture, sentence, siteName, Sitting, subject } from "./parts/basics.js";
 import { Icon, Menu } from "./parts/menu.js";
@@ -8,7 +8,7 @@ import { forgetLists, href, navigate, place, restoreScroll, signInPath, target }
 import { countReports, openReports, signOut, start, user } from "./session.js";
 import { language, languages, load, recall, remember, t } from "./words.js";
 
-/** @typedef {{title: import("./words.js").Key, icon?: import("./parts/menu.js").IconName, open?: boolean, admin?: boolean, load: () => Promise<{default: any}>}} Page icon: in the navigation; open: for visitors; admin: for administrators only */
+/** @typedef {{title: import("./words.js").Key, icon?: import("./parts/menu.js").IconName, open?: boolean, admin?: boolean, needs?: string, load: () => Promise<{default: any}>}} Page icon: in the navigation; open: for visitors; admin: for administrators only; needs: a parameter without which there is no page */
 
 /** @type {Record<string, Page>} */
 const pages = {
@@ -16,7 +16,7 @@ const pages = {
   "/players": { title: "players.title", icon: "player", load: () => import("./pages/players.js") },
   "/closet": { title: "closet.title", icon: "hanger", load: () => import("./pages/closet.js") },
   "/library": { title: "library.title", icon: "grid", open: true, load: () => import("./pages/library.js") },
-  "/texture": { title: "texture.title", open: true, load: () => import("./pages/texture.js") },
+  "/texture": { title: "texture.title", open: true, needs: "tid", load: () => import("./pages/texture.js") },
   "/signin": { title: "signin.title", open: true, load: () => import("./pages/signin.js") },
   "/register": { title: "register.title", open: true, load: () => import("./pages/register.js") },
   "/verify": { title: "verify.title", open: true, load: () => import("./pages/verify.js") },
@@ -81,7 +81,7 @@ effect(() => {
     navigate(next?.startsWith("/") ? next : "/", { replace: true });
     return;
   }
-  if (page?.admin && !isAdministrator(account)) page = undefined;
+  if (page?.admin && !isAdministrator(account) || page?.needs && !at.query.get(page.needs)) page = undefined;
   if (!page) {
     show(at, { Page: Missing, title: "missing.title" });
     return;
@@ -153,6 +153,19 @@ function failed(reason) {
   return () => html`<section class="narrow"><h1 tabindex="-1">${t("error.title")}</h1><p role="alert">${reason()}</p>
     <button type="button" class="main" onClick=${() => location.reload()}>${t("error.reload")}</button></section>`;
 }
+
+/**
+ * The page, or what went wrong in it, until the URL names another one.
+ * @param {{Page: any}} props
+ */
+function Boundary({ Page }) {
+  const at = place.value;
+  const [error, reset] = useErrorBoundary((error) => console.error(error));
+  useEffect(() => reset, [at, Page]);
+  return html`<${error ? Broken : Page} />`;
+}
+
+const Broken = failed(() => t("error.unknown"));
 
 function Missing() {
   return html`<section class="narrow"><${Sitting} /><h1 tabindex="-1" class="none">${t("missing.title")}</h1><p class="none">${t("missing.text")}</p>
@@ -262,7 +275,7 @@ function Frame() {
     </div></header>
     <main id="main" tabindex="-1">
       ${pages[path]?.admin && isAdministrator(account) && html`<nav class="chips" aria-label=${t("frame.administration")}><${Links} paths=${administration} /></nav>`}
-      <${Page} />
+      <${Boundary} Page=${Page} />
     </main>
     <footer><a href=${href("/connect")}>${t("connect.title")}</a><a href="/api/docs">${t("frame.api")}</a></footer>
     ${dropTarget.value && html`<${dropTarget.value} />`}

@@ -114,7 +114,6 @@ addEventListener("scroll", () => {
 }, { passive: true });
 
 addEventListener("popstate", () => {
-  isClosing = false;
   leave();
   current = Number(history.state?.index) || 0;
   restored = -1;
@@ -144,6 +143,7 @@ export function navigate(path, { replace = false, isDialog = false } = {}) {
     current++;
     for (const index of entries.keys()) if (index >= current) entries.delete(index); // they can no longer be reached
   }
+  if (isDialog && !replace) dialogAt = performance.now();
   const state = { index: current, isDialog };
   if (replace) history.replaceState(state, "", href(path));
   else history.pushState(state, "", href(path));
@@ -168,19 +168,47 @@ export function change(changed, options) {
   navigate(changedPath(changed), { isDialog: options?.replace && history.state?.isDialog, ...options });
 }
 
-let isClosing = false;
+/** @type {Promise<void> | null} */
+let closing = null;
 
 /**
  * Closes the dialog that the URL names, as back does, so that back does not open it again. Of a dialog
  * that the user opened by its address, only the parameters are removed.
  * @param {string[]} names of the dialog's parameters
+ * @returns {Promise<void>} until the URL is without it
  */
-export function closeDialog(...names) {
-  if (isClosing) return;
-  if (history.state?.isDialog) {
-    isClosing = true;
+export async function closeDialog(...names) {
+  dialogAt = performance.now();
+  if (!closing && !history.state?.isDialog) change(Object.fromEntries(names.map((name) => [name, ""])), { replace: true });
+  else await (closing ??= new Promise((resolve) => {
+    addEventListener("popstate", () => {
+      dialogAt = performance.now();
+      closing = null;
+      resolve();
+    }, { once: true });
     history.back();
-  } else change(Object.fromEntries(names.map((name) => [name, ""])), { replace: true });
+  }));
+}
+
+/**
+ * Returns the dialog that the URL asks with: what it does, the number of what it does it to, and a function that
+ * closes it, unless another one is open by then.
+ */
+export function asked() {
+  const name = place.value.query.get("ask") ?? "";
+  const [action, id] = name.split(".");
+  const close = async () => { if (place.peek().query.get("ask") === name) await closeDialog("ask"); };
+  return { action, id: Number(id), close };
+}
+
+/**
+ * Opens a dialog of the page, when the one before is closed.
+ * @param {string} action
+ * @param {number} [id] of what it is about
+ */
+export async function ask(action, id) {
+  if (closing) await closing;
+  change({ ask: id ? action + "." + id : action }, { isDialog: true });
 }
 
 /**
@@ -196,6 +224,22 @@ export function changedPath(changed) {
   }
   return format({ path, query: next });
 }
+
+/** When a dialog was last opened or closed, as the time of events. */
+let dialogAt = -Infinity;
+
+/** How long the second click of a double click may come after the first one, in milliseconds. */
+const doubleClick = 500;
+
+// The second click of a double click would press what the first one has put there: the page under a dialog, or the
+// next item of a list. Only what is marked is pressed many times.
+document.addEventListener("click", (event) => {
+  const { detail, target, timeStamp } = event;
+  if (detail < 2 || !(target instanceof Element) || target.closest("[data-repeat]")) return;
+  if (timeStamp - dialogAt > doubleClick && !target.closest("button")) return;
+  event.preventDefault();
+  event.stopPropagation();
+}, { capture: true });
 
 /** Returns the token behind # in links of e-mails, empty without one. */
 export function linkToken() {

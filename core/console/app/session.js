@@ -21,6 +21,9 @@ const sessionURL = "/console/session";
 /** The user that is signed in; null without one, undefined as long as it is not known. */
 export const user = signal(/** @type {User | null | undefined} */ (undefined));
 
+/** The user whose session ended without being asked to; 0 for none. */
+export const ended = signal(0);
+
 /** A request that failed. */
 export class APIError extends Error {
   /**
@@ -53,13 +56,16 @@ const renewBefore = 5 * 60_000;
 /** @param {{token: string, expires_in: number, user: User}} answer */
 function keep(answer) {
   token = answer.token;
+  ended.value = 0;
   user.value = answer.user;
   expiresAt = Date.now() + answer.expires_in * 1000;
   clearTimeout(timer);
   timer = setTimeout(wake, Math.max(answer.expires_in * 1000 - renewBefore, 30_000));
 }
 
-function forget() {
+/** @param {boolean} [isWanted] whether the user has signed out */
+function forget(isWanted = false) {
+  ended.value = isWanted ? 0 : user.peek()?.uid || ended.peek();
   token = "";
   expiresAt = 0;
   clearTimeout(timer);
@@ -229,7 +235,7 @@ export async function signIn(proof) {
 /** Ends the session. */
 export async function signOut() {
   await send(sessionURL, jsonRequest("DELETE"), true);
-  forget();
+  forget(true);
   tabs.postMessage("out");
 }
 

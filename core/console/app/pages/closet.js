@@ -1,11 +1,10 @@
-import { useSignal } from "@preact/signals";
 import { attempt, html, Form, notify, useSite } from "../parts/basics.js";
 import { Card } from "../parts/card.js";
 import { Dialog } from "../parts/dialog.js";
 import { Chips, editing, Pager, parameter, Results, Search, useList } from "../parts/list.js";
 import { Icon, Menu } from "../parts/menu.js";
 import { Wear } from "../parts/wear.js";
-import { change, closeDialog, href } from "../router.js";
+import { ask, asked, change, closeDialog, href } from "../router.js";
 import { refreshUser, request, update, user } from "../session.js";
 import { t } from "../words.js";
 
@@ -19,7 +18,6 @@ export default function Closet() {
   const search = parameter("q");
   const closet = useList("/api/closet", { category, q: search, perPage });
   const about = useSite();
-  const renamed = useSignal(/** @type {Item | null} */ (null));
   const { list } = closet;
   const { put, remove: take } = editing(/** @type {{list: import("../parts/list.js").List<Item>, reload: () => void}} */ (closet), (item) => item.tid);
   /** @type {Item[]} */
@@ -27,7 +25,11 @@ export default function Closet() {
 
   /** @param {Item} item */
   async function remove(item) {
-    await take(item, () => request("DELETE", "/api/closet/" + item.tid), t("closet.removed", { name: item.pivot.item_name }));
+    const { tid, pivot: { item_name: name } } = item;
+    await take(item, () => request("DELETE", "/api/closet/" + tid), t("closet.removed", { name }), async () => {
+      await request("POST", "/api/closet", { tid, name });
+      refreshUser();
+    });
     refreshUser(); // the score may have been paid back
   }
 
@@ -45,6 +47,8 @@ export default function Closet() {
   }
 
   const none = search ? t("wardrobe.nothing") : t(category === "skin" ? "closet.noSkins" : "closet.noCapes");
+  const { action, id, close } = asked();
+  const renamed = action === "rename" && items.find((item) => item.tid === id);
   const worn = items.find((item) => String(item.tid) === parameter("wear"));
 
   return html`<section>
@@ -60,7 +64,7 @@ export default function Closet() {
         <div class="acts">
           <button type="button" class="main" aria-label=${t("closet.wearName", { name })} onClick=${() => change({ wear: String(item.tid) }, { isDialog: true })}>${t("closet.wear")}</button>
           <${Menu} label=${t("closet.more", { name })} isAbove=${true} face=${html`<${Icon} name="more" />`}>
-            <button type="button" aria-label=${t("action.renameName", { name })} onClick=${() => { renamed.value = item; }}>${t("action.rename")}</button>
+            <button type="button" aria-label=${t("action.renameName", { name })} onClick=${() => ask("rename", item.tid)}>${t("action.rename")}</button>
             ${item.type !== "cape" && html`<button type="button" aria-label=${t(isAvatar ? "closet.noAvatarName" : "closet.avatarName", { name })} onClick=${() => setAvatar(item, isAvatar ? 0 : item.tid)}>
               ${t(isAvatar ? "closet.noAvatar" : "closet.avatar")}</button>`}
             <button type="button" class="danger" aria-label=${t("keep.removeName", { name })} onClick=${() => remove(item)}>${t("closet.remove")}</button>
@@ -70,14 +74,13 @@ export default function Closet() {
     })}</ul>
     <${Pager} label=${t("wardrobe.pages")} list=${list} />
     ${worn && html`<${Wear} tid=${worn.tid} type=${worn.type} name=${worn.pivot.item_name} onClose=${() => closeDialog("wear")} />`}
-    ${renamed.value && html`<${Dialog} title=${t("action.renameName", { name: renamed.value.pivot.item_name })} onClose=${() => { renamed.value = null; }}>
+    ${renamed && html`<${Dialog} title=${t("action.renameName", { name: renamed.pivot.item_name })} onClose=${close}>
       <p class="hint">${t("closet.renameHint")}</p>
-      <${Form} action=${t("action.rename")} fields=${[{ name: "name", label: t("closet.name"), autocomplete: "off", required: true, maxlength: about?.texture_name.max, defaultValue: renamed.value.pivot.item_name }]}
+      <${Form} action=${t("action.rename")} fields=${[{ name: "name", label: t("closet.name"), autocomplete: "off", required: true, maxlength: about?.texture_name.max, defaultValue: renamed.pivot.item_name }]}
         onSubmit=${async (/** @type {{name: string}} */ values) => {
-          const item = /** @type {Item} */ (renamed.value);
-          await request("PUT", "/api/closet/" + item.tid, values);
-          put({ ...item, pivot: { item_name: values.name.trim() } });
-          renamed.value = null;
+          await request("PUT", "/api/closet/" + id, values);
+          put({ ...renamed, pivot: { item_name: values.name.trim() } });
+          close();
         }} /></${Dialog}>`}
   </section>`;
 }

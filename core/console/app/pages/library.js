@@ -57,6 +57,7 @@ export default function Library() {
       ${account && html`<button type="button" class="tonal" aria-label=${t("closet.wearName", { name: texture.name })} onClick=${() => change({ wear: String(texture.tid) }, { isDialog: true })}>${t("closet.wear")}</button>`}
     </${Card}>`)}</ul>
     <${Pager} label=${t("library.pages")} list=${list} />
-    ${account && worn && html`<${Wear} tid=${worn.tid} type=${worn.type} name=${worn.name} onClose=${() => closeDialog("wear")} />`}
+    ${account && worn && html`<${Wear} tid=${worn.tid} type=${worn.type} name=${worn.name} onClose=${() => closeDialog("wear")}
+      onKeep=${worn.in_closet ? undefined : () => put({ ...worn, in_closet: true, likes: worn.likes + 1 })} />`}
   </section>`;
 }

@@ -1,13 +1,15 @@
+import { useEffect } from "preact/hooks";
 import { batch, useSignal } from "@preact/signals";
 import { focusOn, html, Form, notify, Picture, Reading, sentence, Sitting, useRead, useSite } from "../parts/basics.js";
 import { Confirm, Dialog } from "../parts/dialog.js";
 import { Dressed } from "../parts/dressed.js";
 import { Figure } from "../parts/figure.js";
+import { duplicate } from "../parts/keep.js";
 import { editing, parameter } from "../parts/list.js";
 import { Icon, Menu } from "../parts/menu.js";
 import { flawOf, flawSentence, nameOf, priceOf, sendTexture } from "../parts/upload.js";
 import { Wardrobe } from "../parts/wardrobe.js";
-import { closeDialog, navigate } from "../router.js";
+import { ask, asked, closeDialog, navigate } from "../router.js";
 import { refreshUser, request, site } from "../session.js";
 import { number, t, translate } from "../words.js";
 
@@ -21,11 +23,11 @@ export default function Players() {
   const read = useRead((signal) => request("GET", "/api/players", undefined, signal).then((/** @type {Player[]} */ data) => ({ data, total: data.length })));
   const players = read.value;
   const { put, change, remove } = editing({ list: players, reload: read.reload }, (player) => player.pid, "h1");
-  const asked = useSignal(/** @type {{action: "add" | "rename" | "delete", player?: Player} | null} */ (null));
   const sending = useSignal(/** @type {Sending[]} */ ([]));
   const charged = useSignal(/** @type {{name: string, price: number, decide: (isWanted: boolean) => void} | null} */ (null));
 
-  const close = () => { asked.value = null; };
+  const { action, id, close } = asked();
+  const chosen = players.value?.data.find((player) => player.pid === id);
   const closeWardrobe = () => closeDialog("pid", "slot", "from", "q", "page");
 
   /**
@@ -40,9 +42,11 @@ export default function Players() {
    * @param {Player} player
    * @param {Slot} slot
    */
-  const takeOff = (player, slot) => {
+  const takeOff = async (player, slot) => {
     focusOn(`#${slot}-${player.pid}`);
-    return change(player, slot === "skin" ? { tid_skin: 0 } : { tid_cape: 0 }, "DELETE", `/api/players/${player.pid}/textures`, { type: [slot] });
+    const worn = slot === "skin" ? player.tid_skin : player.tid_cape;
+    const isDone = await change(player, slot === "skin" ? { tid_skin: 0 } : { tid_cape: 0 }, "DELETE", `/api/players/${player.pid}/textures`, { type: [slot] });
+    if (isDone) notify(t(slot === "skin" ? "players.tookOffSkin" : "players.tookOffCape", { name: player.name }), "done", () => wear(players.value?.data.find(({ pid }) => pid === player.pid) ?? player, slot, worn));
   };
 
   /**
@@ -62,7 +66,7 @@ export default function Players() {
         return;
       }
       const price = await priceOf(file, name, slot);
-      if (price.private_price > 0 && !price.duplicate && !(await new Promise((decide) => { charged.value = { name, price: price.private_price, decide }; }))) return;
+      if (price.private_price > 0 && !price.duplicate && !(await new Promise((decide) => { charged.value = { name, price: price.private_price, decide }; ask("charge"); }))) return;
       let tid = price.duplicate;
       if (!tid) {
         const begun = { pid: player.pid, slot, name, type: price.type, sheet: await createImageBitmap(file, { colorSpaceConversion: "none" }), part: 0 };
@@ -89,15 +93,15 @@ export default function Players() {
   return html`<section>
     <div class="heading">
       <h1 tabindex="-1">${t("players.title")}</h1>
-      <button type="button" class="main" onClick=${() => { asked.value = { action: "add" }; }}>${t("players.add")}</button>
+      <button type="button" class="main" onClick=${() => ask("add")}>${t("players.add")}</button>
     </div>
     <${Reading} ...${read} />
     ${players.value?.total === 0 && html`<${Sitting} /><p class="none">${t("players.none")}</p>`}
     <ul class="cards players">${players.value?.data.map((player) => html`<li key=${player.pid}>
       <${Card} player=${player} sending=${sending.value.filter(({ pid }) => pid === player.pid)} takeOff=${takeOff} upload=${upload}
-        rename=${() => { asked.value = { action: "rename", player }; }} remove=${() => { asked.value = { action: "delete", player }; }} />
+        rename=${() => ask("rename", player.pid)} remove=${() => ask("delete", player.pid)} />
     </li>`)}</ul>
-    ${asked.value?.action === "add" && html`<${Dialog} title=${t("players.add")} onClose=${close}>
+    ${action === "add" && html`<${Dialog} title=${t("players.add")} onClose=${close}>
       ${cost > 0 && html`<p>${t("players.cost", { n: cost })}</p>`}
       ${quota > 0 && players.value && html`<p class="quiet">${t("players.quota", { used: number(players.value.total), n: quota })}</p>`}
       <${Form} action=${t("players.addAction")} fields=${[name]} onSubmit=${async (/** @type {any} */ values) => {
@@ -107,25 +111,27 @@ export default function Players() {
         close();
         refreshUser(); // the score may have changed
       }} /></${Dialog}>`}
-    ${asked.value?.action === "rename" && html`<${Dialog} title=${t("action.renameName", { name: asked.value.player?.name ?? "" })} onClose=${close}>
-      <${Form} action=${t("action.rename")} fields=${[{ ...name, defaultValue: asked.value.player?.name }]} onSubmit=${async (/** @type {any} */ values) => {
-        put((await request("PUT", `/api/players/${asked.value?.player?.pid}/name`, values)).data);
+    ${action === "rename" && chosen && html`<${Dialog} title=${t("action.renameName", { name: chosen.name })} onClose=${close}>
+      <${Form} action=${t("action.rename")} fields=${[{ ...name, defaultValue: chosen.name }]} onSubmit=${async (/** @type {any} */ values) => {
+        put((await request("PUT", `/api/players/${id}/name`, values)).data);
         close();
       }} /></${Dialog}>`}
-    ${asked.value?.action === "delete" && html`<${Confirm} title=${t("action.deleteName", { name: asked.value.player?.name ?? "" })} text=${t("players.deleteText")}
+    ${action === "delete" && chosen && html`<${Confirm} title=${t("action.deleteName", { name: chosen.name })} text=${t("players.deleteText")}
       action=${t("action.delete")} onClose=${close} onConfirm=${async () => {
-        const player = asked.value?.player;
         close();
-        if (!player) return;
-        await remove(player, () => request("DELETE", "/api/players/" + player.pid), t("action.deleted", { name: player.name }));
+        await remove(chosen, () => request("DELETE", "/api/players/" + id), t("action.deleted", { name: chosen.name }));
         refreshUser(); // the score may have changed
       }} />`}
-    ${charged.value && html`<${Charge} ...${charged.value} onClose=${() => { charged.value = null; }} />`}
+    ${action === "charge" && charged.value && html`<${Charge} ...${charged.value} onClose=${close} />`}
     ${dressed && html`<${Wardrobe} key=${dressed.pid + slot} title=${t(slot === "skin" ? "players.chooseSkin" : "players.chooseCape", { name: dressed.name })} slot=${slot}
       player=${dressed}
       onClose=${closeWardrobe}
       onFile=${(/** @type {File} */ file) => { closeWardrobe(); upload(dressed, slot, file); }}
-      onChoose=${(/** @type {number} */ tid) => { closeWardrobe(); wear(dressed, slot, tid); }} />`}
+      onChoose=${async (/** @type {number} */ tid, /** @type {string} */ library) => {
+        closeWardrobe();
+        if (!await wear(dressed, slot, tid) || !library) return; // what is worn stays in the closet, or comes there
+        request("POST", "/api/closet", { tid, name: library }).then(refreshUser, (error) => { if (error.code !== duplicate) notify(sentence(error), "failed"); });
+      }} />`}
   </section>`;
 }
 
@@ -134,12 +140,9 @@ export default function Players() {
  * @param {{name: string, price: number, decide: (isWanted: boolean) => void, onClose: () => void}} props
  */
 function Charge({ name, price, decide, onClose }) {
-  const close = (/** @type {boolean} */ isWanted) => () => {
-    onClose();
-    decide(isWanted);
-  };
+  useEffect(() => () => decide(false), []); // unless it is decided
   return html`<${Confirm} title=${t("upload.sendName", { name })} text=${t("players.uploadCost", { n: price })} action=${t("upload.send")} isHarmless=${true}
-    onClose=${close(false)} onConfirm=${close(true)} />`;
+    onClose=${onClose} onConfirm=${() => { decide(true); onClose(); }} />`;
 }
 
 /**

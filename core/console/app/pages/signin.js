@@ -1,6 +1,6 @@
 import { html, Form, useSite } from "../parts/basics.js";
 import { href, navigate, place } from "../router.js";
-import { signIn } from "../session.js";
+import { ended, signIn } from "../session.js";
 import { t } from "../words.js";
 
 /** Signs a user in, and shows the page from which the user came. */
@@ -9,6 +9,7 @@ export default function SignIn() {
 
   return html`<section class="narrow">
     <h1 tabindex="-1">${t("signin.title")}</h1>
+    ${ended.value > 0 && html`<p class="card note" role="status">${t("signin.ended")}</p>`}
     <${Form} action=${t("signin.action")} onSubmit=${async (/** @type {any} */ values) => {
       const next = place.value.query.get("next");
       await signIn({ email: values.email, password: values.password });

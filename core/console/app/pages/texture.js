@@ -7,7 +7,7 @@ import { Keep, typeName } from "../parts/keep.js";
 import { parameter } from "../parts/list.js";
 import { pieceOf, Viewer } from "../parts/viewer.js";
 import { Wear } from "../parts/wear.js";
-import { change, closeDialog, href, navigate, place, signInPath } from "../router.js";
+import { ask, asked, change, closeDialog, href, navigate, place, signInPath } from "../router.js";
 import { refreshUser, request, site, user } from "../session.js";
 import { number, size, t, time } from "../words.js";
 
@@ -29,7 +29,6 @@ function Shown({ tid }) {
   const shown = read.value;
   const redrawn = useSignal("");
   const isSquare = useSignal(false); // once the file is loaded
-  const asked = useSignal(/** @type {"rename" | "visibility" | "delete" | "report" | null} */ (null));
 
   const { value: texture } = shown;
   const account = user.value;
@@ -40,8 +39,7 @@ function Shown({ tid }) {
   const mayChange = isOwn || (account?.permission ?? 0) > 0;
   const path = (isOwn ? "/api/textures/" : "/api/admin/textures/") + texture.tid;
   const put = (/** @type {Texture} */ next) => { shown.value = next; };
-  const ask = (/** @type {typeof asked.value} */ action) => () => { asked.value = action; };
-  const close = () => { asked.value = null; };
+  const { action, close } = asked();
 
   /** @param {Partial<Texture>} patch */
   async function edit(patch) {
@@ -55,7 +53,7 @@ function Shown({ tid }) {
   }
 
   async function remove() {
-    close();
+    await close();
     try {
       await request("DELETE", path);
       navigate("/library", { replace: true });
@@ -97,7 +95,7 @@ function Shown({ tid }) {
               <${Keep} texture=${texture} put=${put} />`
             : html`<a class="button" href=${href(signInPath())}>${t("texture.signIn")}</a>`}
           <button type="button" onClick=${download}>${t("texture.download")}</button>
-          ${account && !isOwn && html`<button type="button" onClick=${ask("report")}>${t("texture.report")}</button>`}
+          ${account && !isOwn && html`<button type="button" onClick=${() => ask("report")}>${t("texture.report")}</button>`}
         </div>
         ${account && !texture.in_closet && about.costs.closet_item > 0 && html`<p class="quiet">${t("library.cost", { n: about.costs.closet_item })}</p>`}
         <dl class="facts">
@@ -111,10 +109,10 @@ function Shown({ tid }) {
         </dl>
         ${mayChange && html`<h2>${t("texture.change")}</h2>
           <div class="buttons">
-            <button type="button" onClick=${ask("rename")}>${t("action.rename")}</button>
+            <button type="button" onClick=${() => ask("rename")}>${t("action.rename")}</button>
             ${texture.type !== "cape" && isSquare.value && html`<button type="button" onClick=${() => edit({ type: other })}>${other === "alex" ? t("texture.makeSlim") : t("texture.makeClassic")}</button>`}
-            <button type="button" onClick=${ask("visibility")}>${texture.public ? t("texture.makePrivate") : t("texture.makePublic")}</button>
-            <button type="button" class="danger" onClick=${ask("delete")}>${t("action.delete")}</button>
+            <button type="button" onClick=${() => ask("visibility")}>${texture.public ? t("texture.makePrivate") : t("texture.makePublic")}</button>
+            <button type="button" class="danger" onClick=${() => ask("delete")}>${t("action.delete")}</button>
           </div>`}
         <details class="below"><summary>${t("texture.details")}</summary>
           <dl class="facts">
@@ -127,20 +125,21 @@ function Shown({ tid }) {
         </details>
       </div>
     </div>
-    ${account && parameter("wear") && html`<${Wear} tid=${texture.tid} type=${texture.type} name=${name} onClose=${() => closeDialog("wear")} />`}
-    ${asked.value === "rename" && html`<${Dialog} title=${t("action.renameName", { name })} onClose=${close}>
+    ${account && parameter("wear") && html`<${Wear} tid=${texture.tid} type=${texture.type} name=${name} onClose=${() => closeDialog("wear")}
+      onKeep=${texture.in_closet ? undefined : () => put({ .../** @type {Texture} */ (shown.value), in_closet: true, likes: texture.likes + 1 })} />`}
+    ${mayChange && action === "rename" && html`<${Dialog} title=${t("action.renameName", { name })} onClose=${close}>
       <${Form} action=${t("action.rename")} fields=${[{ name: "name", label: t("texture.name"), autocomplete: "off", required: true, maxlength: about.texture_name.max, defaultValue: name }]}
         onSubmit=${async (/** @type {{name: string}} */ values) => {
           const { data } = await request("PUT", path, values);
           put({ ...texture, ...data });
           close();
         }} /></${Dialog}>`}
-    ${asked.value === "visibility" && html`<${Confirm} title=${texture.public ? t("texture.makePrivateTitle", { name }) : t("texture.makePublicTitle", { name })}
+    ${mayChange && action === "visibility" && html`<${Confirm} title=${texture.public ? t("texture.makePrivateTitle", { name }) : t("texture.makePublicTitle", { name })}
       text=${[texture.public ? t("texture.makePrivateText") : t("texture.makePublicText"), isOwn ? priceOf(texture, about) : ""].join(" ")}
       action=${texture.public ? t("texture.makePrivate") : t("texture.makePublic")} onClose=${close} onConfirm=${() => edit({ public: !texture.public })} />`}
-    ${asked.value === "delete" && html`<${Confirm} title=${t("action.deleteName", { name })} text=${t("texture.deleteText")}
+    ${mayChange && action === "delete" && html`<${Confirm} title=${t("action.deleteName", { name })} text=${t("texture.deleteText")}
       action=${t("action.delete")} onClose=${close} onConfirm=${remove} />`}
-    ${asked.value === "report" && html`<${Dialog} title=${t("texture.reportTitle", { name })} onClose=${close}>
+    ${action === "report" && html`<${Dialog} title=${t("texture.reportTitle", { name })} onClose=${close}>
       <${Form} action=${t("texture.send")} fields=${[{ name: "reason", label: t("texture.reason"), hint: t("texture.reasonHint"), rows: 4, required: true, maxlength: about.report_reason.max }]}
         onSubmit=${async (/** @type {{reason: string}} */ values) => {
           await request("POST", "/api/reports", { tid: texture.tid, reason: values.reason });

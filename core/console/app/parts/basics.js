@@ -1,9 +1,10 @@
 // What every page is made of: html, fields and buttons, pictures, notices.
 import { h } from "preact";
-import { useEffect } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef } from "preact/hooks";
 import { batch, signal, useSignal } from "@preact/signals";
 import htm from "htm";
-import { APIError, knownSite, request, site, user } from "../session.js";
+import { place } from "../router.js";
+import { APIError, ended, knownSite, request, site, user } from "../session.js";
 import { t, translate } from "../words.js";
 
 /** @type {(strings: TemplateStringsArray, ...values: any[]) => any} */
@@ -23,7 +24,7 @@ export function useSubject(name) {
   }, [name]);
 }
 
-/** @typedef {{id: number, text: string, kind: "done" | "failed"}} Notice */
+/** @typedef {{id: number, text: string, kind: "done" | "failed", undo?: () => void}} Notice */
 
 const notices = signal(/** @type {Notice[]} */ ([]));
 let lastNotice = 0;
@@ -32,12 +33,13 @@ let lastNotice = 0;
  * Shows a sentence at the edge of the page.
  * @param {string} text
  * @param {"done" | "failed"} [kind]
+ * @param {() => void} [undo] takes back what was done
  */
-export function notify(text, kind = "done") {
-  const notice = { id: ++lastNotice, text, kind };
+export function notify(text, kind = "done", undo) {
+  const notice = { id: ++lastNotice, text, kind, undo };
   notices.value = [...notices.value.slice(-2), notice];
   // A failure stays until it is dismissed.
-  if (kind === "done") setTimeout(dismiss, 6000, notice.id);
+  if (kind === "done") setTimeout(dismiss, undo ? 15_000 : 6000, notice.id);
 }
 
 /** @param {number} id */
@@ -50,6 +52,11 @@ export function Notices() {
   return html`<div class="notices" role="status" aria-live="polite">
     ${notices.value.map((notice) => html`<p key=${notice.id} class=${"notice " + notice.kind}>
       <span>${notice.text}</span>
+      ${notice.undo && html`<button type="button" onClick=${() => {
+        dismiss(notice.id);
+        focusOn("h1");
+        notice.undo?.();
+      }}>${t("notice.undo")}</button>`}
       <button type="button" class="plain" aria-label=${t("notice.close")} onClick=${() => dismiss(notice.id)}>×</button>
     </p>`)}
   </div>`;
@@ -248,6 +255,9 @@ export function Field({ name, label, hint, errors = [], ...input }) {
   </div>`;
 }
 
+/** What was typed into forms, by their pages and actions, when the session of a user ended; passwords are not kept. */
+const typed = { uid: 0, forms: /** @type {Map<string, Record<string, any>>} */ (new Map()) };
+
 /**
  * A form that shows the errors of its fields where they belong, and others above the button.
  * @param {{fields: ({name: string} & Record<string, any>)[], action: string, onSubmit: (values: Record<string, string>) => Promise<void>, children?: any}} props
@@ -256,6 +266,26 @@ export function Form({ fields, action, onSubmit, children }) {
   const errors = useSignal(/** @type {Record<string, string[]>} */ ({}));
   const failure = useSignal("");
   const busy = useSignal(false);
+  const element = useRef(/** @type {HTMLFormElement | null} */ (null));
+  const former = useRef(/** @type {Record<string, any>} */ ({}));
+  useMemo(() => {
+    const uid = user.peek()?.uid;
+    if (uid !== typed.uid || !uid) return;
+    const key = place.peek().path + action;
+    former.current = typed.forms.get(key) ?? {};
+    typed.forms.delete(key);
+  }, []);
+  useLayoutEffect(() => {
+    const uid = user.peek()?.uid;
+    const key = place.peek().path + action;
+    return () => {
+      if (!uid || ended.peek() !== uid || !element.current) return;
+      if (typed.uid !== uid) typed.forms.clear();
+      typed.uid = uid;
+      const kept = fields.filter(({ type }) => type !== "password").map(({ name }) => [name, new FormData(/** @type {HTMLFormElement} */ (element.current)).get(name)]);
+      typed.forms.set(key, Object.fromEntries(kept));
+    };
+  }, []);
 
   /** @param {SubmitEvent} event */
   async function submit(event) {
@@ -285,8 +315,8 @@ export function Form({ fields, action, onSubmit, children }) {
     }
   }
 
-  return html`<form onSubmit=${submit} novalidate>
-    ${fields.map((field) => html`<${Field} key=${field.name} ...${field} errors=${errors.value[field.name]} />`)}
+  return html`<form ref=${element} onSubmit=${submit} novalidate>
+    ${fields.map((field) => html`<${Field} key=${field.name} ...${field} defaultValue=${former.current[field.name] ?? field.defaultValue} errors=${errors.value[field.name]} />`)}
     ${children}
     <p class="wrong" role="alert">${failure.value}</p>
     <button class="main" aria-disabled=${busy.value ? "true" : undefined}>${action}</button>

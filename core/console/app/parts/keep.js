@@ -50,7 +50,7 @@ async function toggle(texture, put) {
 }
 
 // Codes of the API.
-const duplicate = 2;
+export const duplicate = 2;
 const missing = 3;
 
 /**

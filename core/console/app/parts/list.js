@@ -2,7 +2,7 @@
 import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { change, changedPath, href, keptLists, place } from "../router.js";
-import { request } from "../session.js";
+import { APIError, request } from "../session.js";
 import { number, t } from "../words.js";
 import { attempt, Failure, focusOn, html, inOrder, notify, sentence, Sitting, useRead } from "./basics.js";
 
@@ -33,9 +33,14 @@ export function useList(path, query) {
   }
   const url = path + "?" + asked;
   const { value: list, ...others } = useRead(async (signal) => {
-    const answer = /** @type {Page<T>} */ (await request("GET", url, undefined, signal));
+    const get = (/** @type {string} */ from) => /** @type {Promise<Page<T>>} */ (request("GET", from, undefined, signal));
+    const answer = await get(url).catch((error) => {
+      if (!(error instanceof APIError) || !error.fields.page) throw error;
+      asked.set("page", "1"); // there is a bound to pages, too
+      return get(path + "?" + asked);
+    });
     // The last item of the last page may have gone.
-    if (answer.data.length === 0 && answer.current_page > answer.last_page) change({ page: answer.last_page > 1 ? String(answer.last_page) : "" }, { replace: true });
+    if (Number(parameter("page")) > answer.last_page) change({ page: answer.last_page > 1 ? String(answer.last_page) : "" }, { replace: true });
     return answer;
   }, url, keptLists);
   return { list, ...others };
@@ -193,20 +198,22 @@ export function editing({ list, reload }, id, heading = ".results") {
     async change(item, patch, method, path, body) {
       const next = { ...item, ...patch };
       put(next);
-      const { now } = await inOrder(path, item, () => request(method, path, body), ({ data }) => ({ ...next, ...data }));
+      const { now, answer } = await inOrder(path, item, () => request(method, path, body), ({ data }) => ({ ...next, ...data }));
       if (now) put(now); // that alone, as the list may have changed
+      return answer;
     },
     /**
      * @param {T} item
      * @param {() => Promise<any>} send
      * @param {string} done the sentence for when it is removed
+     * @param {() => Promise<any>} [restore] sends what takes it back
      */
-    async remove(item, send, done) {
+    async remove(item, send, done, restore) {
       const before = list.value;
       if (!before) return;
       focusOn(heading);
       const isDone = await attempt(list, { ...before, total: before.total - 1, data: before.data.filter((other) => id(other) !== id(item)) }, send);
-      if (isDone) notify(done);
+      if (isDone) notify(done, "done", restore && (() => restore().then(reload, (error) => notify(sentence(error), "failed"))));
       if (list.value !== before) reload(); // the next page has an item for this one
     },
   };

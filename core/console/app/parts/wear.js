@@ -1,18 +1,20 @@
 import { useSignal } from "@preact/signals";
 import { href } from "../router.js";
-import { request } from "../session.js";
+import { refreshUser, request } from "../session.js";
 import { t } from "../words.js";
-import { html, notify, Picture, Reading, sentence, useRead } from "./basics.js";
+import { html, notify, Picture, Reading, sentence, useRead, useSite } from "./basics.js";
+import { duplicate } from "./keep.js";
 import { Dialog } from "./dialog.js";
 import { Fitting } from "./dressed.js";
 
 /** @typedef {import("./dressed.js").Player} Player */
 
 /**
- * A choice of the player that is to wear a texture, which tries it on first.
- * @param {{tid: number, type: "steve" | "alex" | "cape", name: string, onClose: () => void}} props
+ * A choice of the player that is to wear a texture, which tries it on first. It stays in the closet, or comes there.
+ * @param {{tid: number, type: "steve" | "alex" | "cape", name: string, onKeep?: () => void, onClose: () => void}} props onKeep: for a texture that is not in the closet yet
  */
-export function Wear({ tid, type, name, onClose }) {
+export function Wear({ tid, type, name, onKeep, onClose }) {
+  const cost = useSite()?.costs.closet_item ?? 0;
   const read = useRead((signal) => /** @type {Promise<Player[]>} */ (request("GET", "/api/players", undefined, signal)));
   const players = read.value.value;
   const slot = type === "cape" ? "cape" : "skin";
@@ -25,6 +27,10 @@ export function Wear({ tid, type, name, onClose }) {
     try {
       await request("PUT", `/api/players/${player.pid}/textures`, { [slot]: tid });
       notify(t("wear.done", { player: player.name, name }));
+      if (!onKeep) return;
+      await request("POST", "/api/closet", { tid, name }).catch((error) => { if (error.code !== duplicate) throw error; }); // by another tab
+      onKeep();
+      if (cost) refreshUser();
     } catch (error) {
       notify(sentence(error), "failed");
     }
@@ -34,6 +40,7 @@ export function Wear({ tid, type, name, onClose }) {
     <div class="fitting">
       <div><${Fitting} player=${player} slot=${slot} tid=${tid} name=${name} /></div>
       <div>
+        ${onKeep && cost > 0 && html`<p class="quiet">${t("library.cost", { n: cost })}</p>`}
         <${Reading} ...${read} />
         ${players?.length === 0 && html`<p>${t("wear.none")}</p><a class="button main" href=${href("/players")}>${t("wear.players")}</a>`}
         ${players && players.length > 1 && html`<ul class="grid" aria-label=${t("upload.wearer", { name })}>${players.map((one) => html`<li key=${one.pid}>

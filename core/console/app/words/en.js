@@ -14,6 +14,7 @@ export default {
   "theme.dark": "Dark",
   "language.label": "Language",
   "notice.close": "Close this notice",
+  "notice.undo": "Undo",
   "dialog.close": "Close",
   "dialog.cancel": "Cancel",
 
@@ -52,6 +53,7 @@ export default {
   "field.required": "Please fill this in.",
 
   "signin.title": "Sign in",
+  "signin.ended": "Your session has ended. Sign in to go on.",
   "signin.action": "Sign in",
   "signin.register": "Create account",
   "signin.forgotten": "Forgot the password?",
@@ -274,6 +276,8 @@ export default {
   "players.noSkin": "No skin",
   "players.noCape": "No cape",
   "players.takeOff": "Take off",
+  "players.tookOffSkin": "{name} no longer wears the skin.",
+  "players.tookOffCape": "{name} no longer wears the cape.",
   "players.takeOffSkin": "Take off the skin of {name}",
   "players.takeOffCape": "Take off the cape of {name}",
   "players.dropSkin": "Drop here to wear it as a skin",
@@ -301,7 +305,7 @@ export default {
   "closet.avatarSet": "{name} is your avatar now.",
   "closet.avatarUnset": "{name} is no longer your avatar.",
   "closet.remove": "Remove",
-  "closet.removed": "{name} is out of your closet. You can add it again from the library.",
+  "closet.removed": "{name} is out of your closet.",
   "closet.name": "Name in the closet",
   "closet.renameHint": "Only you see this name. The texture keeps its own.",
 

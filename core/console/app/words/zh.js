@@ -155,6 +155,7 @@ const words = {
   "theme.dark": "深色",
   "language.label": "语言",
   "notice.close": "关闭此提示",
+  "notice.undo": "撤销",
   "dialog.close": "关闭",
   "dialog.cancel": "取消",
 
@@ -193,6 +194,7 @@ const words = {
   "field.required": "请填写此项。",
 
   "signin.title": "登录",
+  "signin.ended": "登录已失效。请重新登录以继续。",
   "signin.action": "登录",
   "signin.register": "注册账号",
   "signin.forgotten": "忘记密码？",
@@ -415,6 +417,8 @@ const words = {
   "players.noSkin": "无皮肤",
   "players.noCape": "无披风",
   "players.takeOff": "取下",
+  "players.tookOffSkin": "{name} 已脱下皮肤。",
+  "players.tookOffCape": "{name} 已脱下披风。",
   "players.takeOffSkin": "取下 {name} 的皮肤",
   "players.takeOffCape": "取下 {name} 的披风",
   "players.dropSkin": "拖放到此处，作为皮肤",
@@ -442,7 +446,7 @@ const words = {
   "closet.avatarSet": "已将 {name} 设为头像。",
   "closet.avatarUnset": "{name} 已不再是头像。",
   "closet.remove": "移出",
-  "closet.removed": "{name} 已移出衣柜。您可以从材质库重新添加。",
+  "closet.removed": "{name} 已移出衣柜。",
   "closet.name": "在衣柜中的名称",
   "closet.renameHint": "只有您能看到此名称，材质本身的名称不变。",
 

@@ -1,8 +1,10 @@
+import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { Form, html, notify } from "../../parts/basics.js";
 import { Select } from "../../parts/admin.js";
 import { Confirm } from "../../parts/dialog.js";
 import { parameter } from "../../parts/list.js";
+import { ask, asked } from "../../router.js";
 import { request } from "../../session.js";
 import { t } from "../../words.js";
 
@@ -11,20 +13,22 @@ export default function Notifications() {
   const to = parameter("to");
   const audience = useSignal(to ? "one" : "all");
   const sent = useSignal(0);
-  const asked = useSignal(/** @type {((isConfirmed: boolean) => void) | null} */ (null));
+  const resolve = useRef(/** @type {((isConfirmed: boolean) => void) | null} */ (null));
+  const { action, close } = asked();
 
   /** @param {boolean} isConfirmed */
   const decide = (isConfirmed) => {
-    asked.value?.(isConfirmed);
-    asked.value = null;
+    resolve.current?.(isConfirmed);
+    resolve.current = null;
   };
+  useEffect(() => { if (action !== "send") decide(false); }, [action]); // by back
 
   /** @param {Record<string, string>} values */
   async function send(values) {
     const isForOne = audience.value === "one";
     const recipient = isForOne ? values.to : audience.value;
     // Without a title or content it is refused anyway.
-    if (!isForOne && values.title && values.content && !(await new Promise((resolve) => { asked.value = resolve; }))) return;
+    if (!isForOne && values.title && values.content && !(await new Promise((decided) => { resolve.current = decided; ask("send"); }))) return;
     const { data } = await request("POST", "/api/admin/notifications", { to: recipient, title: values.title, content: values.content });
     notify(t("announce.sent", { n: data.users }));
     sent.value++;
@@ -40,7 +44,7 @@ export default function Notifications() {
         { name: "title", label: t("announce.subject"), maxlength: 64, autocomplete: "off" },
         { name: "content", label: t("announce.content"), hint: t("announce.contentHint"), rows: 8, maxlength: 20000 },
       ]} />
-    ${asked.value && html`<${Confirm} title=${t("announce.confirm")} text=${audience.value === "all" ? t("announce.confirmAll") : t("announce.confirmNormal")}
-      action=${t("announce.send")} onClose=${() => decide(false)} onConfirm=${() => decide(true)} />`}
+    ${action === "send" && resolve.current && html`<${Confirm} title=${t("announce.confirm")} text=${audience.value === "all" ? t("announce.confirmAll") : t("announce.confirmNormal")}
+      action=${t("announce.send")} onClose=${close} onConfirm=${() => { decide(true); close(); }} />`}
   </section>`;
 }

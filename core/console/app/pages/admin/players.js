@@ -1,8 +1,8 @@
-import { useSignal } from "@preact/signals";
 import { Form, html, Picture, useSite } from "../../parts/basics.js";
 import { TextureLink, textureNumber, UserLink, userNumber } from "../../parts/admin.js";
 import { Confirm, Dialog } from "../../parts/dialog.js";
 import { editing, Pager, parameter, Results, Search, useList } from "../../parts/list.js";
+import { ask, asked } from "../../router.js";
 import { request } from "../../session.js";
 import { t, time } from "../../words.js";
 
@@ -13,8 +13,7 @@ export default function Players() {
   const page = useList("/api/admin/players", { pid: parameter("pid"), uid: parameter("uid"), name: parameter("name"), perPage: 20 });
   const { put, change, remove } = editing(/** @type {{list: import("../../parts/list.js").List<Player>, reload: () => void}} */ (page), (player) => player.pid);
   const about = useSite();
-  const asked = useSignal(/** @type {{action: "rename" | "move" | "dress" | "delete", player: Player} | null} */ (null));
-  const close = () => { asked.value = null; };
+  const { action, id, close } = asked();
   const path = (/** @type {Player} */ player) => "/api/admin/players/" + player.pid;
 
   /**
@@ -26,8 +25,7 @@ export default function Players() {
     return change(player, slot === "skin" ? { tid_skin: 0 } : { tid_cape: 0 }, "DELETE", path(player) + "/textures", { type: [slot] });
   };
 
-  const question = asked.value;
-  const player = question?.player;
+  const player = page.list.value?.data.find((/** @type {Player} */ one) => one.pid === id);
   /**
    * @param {string} name
    * @param {string} label
@@ -55,20 +53,20 @@ export default function Players() {
           </dl>
         </div>
         <div class="buttons">
-          <button type="button" aria-label=${t("action.renameName", { name: shown.name })} onClick=${() => { asked.value = { action: "rename", player: shown }; }}>${t("action.rename")}</button>
-          <button type="button" aria-label=${t("adminplayers.dressTitle", { name: shown.name })} onClick=${() => { asked.value = { action: "dress", player: shown }; }}>${t("adminplayers.dress")}</button>
-          <button type="button" aria-label=${t("adminplayers.moveTitle", { name: shown.name })} onClick=${() => { asked.value = { action: "move", player: shown }; }}>${t("adminplayers.move")}</button>
-          <button type="button" class="danger" aria-label=${t("action.deleteName", { name: shown.name })} onClick=${() => { asked.value = { action: "delete", player: shown }; }}>${t("action.delete")}</button>
+          <button type="button" aria-label=${t("action.renameName", { name: shown.name })} onClick=${() => ask("rename", shown.pid)}>${t("action.rename")}</button>
+          <button type="button" aria-label=${t("adminplayers.dressTitle", { name: shown.name })} onClick=${() => ask("dress", shown.pid)}>${t("adminplayers.dress")}</button>
+          <button type="button" aria-label=${t("adminplayers.moveTitle", { name: shown.name })} onClick=${() => ask("move", shown.pid)}>${t("adminplayers.move")}</button>
+          <button type="button" class="danger" aria-label=${t("action.deleteName", { name: shown.name })} onClick=${() => ask("delete", shown.pid)}>${t("action.delete")}</button>
         </div>
       </article></li>`)}</ul>
     <${Pager} label=${t("adminplayers.pages")} list=${page.list} />
-    ${question?.action === "rename" && player && html`<${Dialog} title=${t("action.renameName", { name: player.name })} onClose=${close}>
+    ${action === "rename" && player && html`<${Dialog} title=${t("action.renameName", { name: player.name })} onClose=${close}>
       <${Form} action=${t("action.rename")} fields=${[{ name: "name", label: t("field.player"), defaultValue: player.name, maxlength: about?.player_name.max, autocomplete: "off" }]}
         onSubmit=${async (/** @type {any} */ values) => {
           put({ ...player, ...(await request("PUT", path(player) + "/name", values)).data });
           close();
         }} /></${Dialog}>`}
-    ${question?.action === "move" && player && html`<${Dialog} title=${t("adminplayers.moveTitle", { name: player.name })} onClose=${close}>
+    ${action === "move" && player && html`<${Dialog} title=${t("adminplayers.moveTitle", { name: player.name })} onClose=${close}>
       <p>${t("adminplayers.moveText")}</p>
       <${Form} action=${t("adminplayers.moveAction")} fields=${[{ name: "uid", label: t("adminplayers.newOwner"), defaultValue: player.owner_nickname, autocomplete: "off" }]}
         onSubmit=${async (/** @type {any} */ values) => {
@@ -76,7 +74,7 @@ export default function Players() {
           close();
           page.reload(); // with the names
         }} /></${Dialog}>`}
-    ${question?.action === "dress" && player && html`<${Dialog} title=${t("adminplayers.dressTitle", { name: player.name })} onClose=${close}>
+    ${action === "dress" && player && html`<${Dialog} title=${t("adminplayers.dressTitle", { name: player.name })} onClose=${close}>
       ${(player.tid_skin > 0 || player.tid_cape > 0) && html`<p class="buttons spread">
         ${player.tid_skin > 0 && html`<button type="button" onClick=${() => takeOff(player, "skin")}>${t("adminplayers.takeOffSkin")}</button>`}
         ${player.tid_cape > 0 && html`<button type="button" onClick=${() => takeOff(player, "cape")}>${t("adminplayers.takeOffCape")}</button>`}
@@ -93,7 +91,7 @@ export default function Players() {
           close();
           page.reload();
         }} /></${Dialog}>`}
-    ${question?.action === "delete" && player && html`<${Confirm} title=${t("action.deleteName", { name: player.name })} text=${t("adminplayers.deleteText")} action=${t("action.delete")}
+    ${action === "delete" && player && html`<${Confirm} title=${t("action.deleteName", { name: player.name })} text=${t("adminplayers.deleteText")} action=${t("action.delete")}
       onClose=${close} onConfirm=${() => { close(); remove(player, () => request("DELETE", path(player)), t("action.deleted", { name: player.name })); }} />`}
   </section>`;
 }

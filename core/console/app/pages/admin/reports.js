@@ -1,9 +1,8 @@
-import { useSignal } from "@preact/signals";
 import { focusOn, html, notify, Picture, sentence } from "../../parts/basics.js";
 import { stateName, UserLink } from "../../parts/admin.js";
 import { Confirm } from "../../parts/dialog.js";
 import { editing, Filter, Pager, parameter, Results, useList } from "../../parts/list.js";
-import { href } from "../../router.js";
+import { ask, asked, href } from "../../router.js";
 import { countReports, request, user } from "../../session.js";
 import { t, time } from "../../words.js";
 
@@ -19,8 +18,8 @@ export default function Reports() {
   const chosen = parameter("state");
   const page = useList("/api/admin/reports", { state: chosen === "all" ? "" : chosen || "open", perPage: 20 });
   const { put } = editing(/** @type {{list: import("../../parts/list.js").List<Report>, reload: () => void}} */ (page), (report) => report.rid);
-  const asked = useSignal(/** @type {{action: "delete" | "ban", report: Report} | null} */ (null));
-  const close = () => { asked.value = null; };
+  const { action, id, close } = asked();
+  const question = page.list.value?.data.find((/** @type {Report} */ report) => report.rid === id);
 
   /**
    * @param {Report} report
@@ -42,7 +41,6 @@ export default function Reports() {
   }
 
   const states = { "": t("adminreports.open"), rejected: t("reports.rejected"), deleted: t("reports.deleted"), banned: t("reports.banned"), all: t("list.all") };
-  const question = asked.value;
   return html`<section>
     <div class="heading">
       <h1 tabindex="-1">${t("adminreports.title")}</h1>
@@ -67,16 +65,16 @@ export default function Reports() {
           ${report.state === "open" && html`<div class="buttons">
             <button type="button" aria-label=${t("adminreports.rejectTitle", { rid: String(report.rid) })} onClick=${() => settle(report, "reject")}>${t("adminreports.reject")}</button>
             <button type="button" class="danger" aria-label=${t("adminreports.deleteTitle", { rid: String(report.rid) })}
-              onClick=${() => { asked.value = { action: "delete", report }; }}>${t("adminreports.delete")}</button>
+              onClick=${() => ask("delete", report.rid)}>${t("adminreports.delete")}</button>
             ${report.uploader > 0 && report.uploader !== user.value?.uid && html`<button type="button" class="danger" aria-label=${t("adminreports.banTitle", { rid: String(report.rid) })}
-              onClick=${() => { asked.value = { action: "ban", report }; }}>${t("adminreports.ban")}</button>`}
+              onClick=${() => ask("ban", report.rid)}>${t("adminreports.ban")}</button>`}
           </div>`}
         </div>
       </article></li>`)}</ul>
     <${Pager} label=${t("reports.pages")} list=${page.list} />
-    ${question?.action === "delete" && html`<${Confirm} title=${t("admin.deleteTexture", { tid: String(question.report.tid) })} text=${t("admin.deleteTextureText")}
-      action=${t("adminreports.delete")} onClose=${close} onConfirm=${() => settle(question.report, "delete")} />`}
-    ${question?.action === "ban" && html`<${Confirm} title=${t("adminreports.banUser", { uid: String(question.report.uploader) })} text=${t("adminreports.banText")}
-      action=${t("adminreports.ban")} onClose=${close} onConfirm=${() => settle(question.report, "ban")} />`}
+    ${action === "delete" && question && html`<${Confirm} title=${t("admin.deleteTexture", { tid: String(question.tid) })} text=${t("admin.deleteTextureText")}
+      action=${t("adminreports.delete")} onClose=${close} onConfirm=${() => settle(question, "delete")} />`}
+    ${action === "ban" && question && html`<${Confirm} title=${t("adminreports.banUser", { uid: String(question.uploader) })} text=${t("adminreports.banText")}
+      action=${t("adminreports.ban")} onClose=${close} onConfirm=${() => settle(question, "ban")} />`}
   </section>`;
 }

@@ -1,10 +1,9 @@
-import { useSignal } from "@preact/signals";
 import { Form, html, Picture, useSite } from "../../parts/basics.js";
 import { Select, UserLink } from "../../parts/admin.js";
 import { typeName } from "../../parts/keep.js";
 import { Confirm, Dialog } from "../../parts/dialog.js";
 import { editing, Filter, Pager, parameter, Results, Search, useList } from "../../parts/list.js";
-import { href } from "../../router.js";
+import { ask, asked, href } from "../../router.js";
 import { request } from "../../session.js";
 import { t, time } from "../../words.js";
 
@@ -15,12 +14,10 @@ export default function Textures() {
   const page = useList("/api/admin/textures", { type: parameter("type"), q: parameter("q"), uploader: parameter("uploader"), sort: parameter("sort"), perPage: 24 });
   const { put, remove } = editing(/** @type {{list: import("../../parts/list.js").List<Texture>, reload: () => void}} */ (page), (texture) => texture.tid);
   const about = useSite();
-  const asked = useSignal(/** @type {{action: "change" | "delete", texture: Texture} | null} */ (null));
-  const close = () => { asked.value = null; };
+  const { action, id, close } = asked();
 
   const types = { "": t("list.all"), skin: t("admintextures.skins"), steve: t("type.steve"), alex: t("type.alex"), cape: t("admintextures.capes") };
-  const question = asked.value;
-  const texture = question?.texture;
+  const texture = page.list.value?.data.find((/** @type {Texture} */ one) => one.tid === id);
   return html`<section>
     <h1 tabindex="-1">${t("admintextures.title")}</h1>
     <div class="search">
@@ -39,12 +36,12 @@ export default function Textures() {
           <p class="quiet"><${UserLink} uid=${shown.uploader} nickname=${shown.uploader_nickname} /> · ${time(shown.upload_at)} · ${t("admintextures.inClosets", { n: shown.likes })}</p>
         </div>
         <div class="buttons">
-          <button type="button" aria-label=${t("admintextures.changeTitle", { name: shown.name })} onClick=${() => { asked.value = { action: "change", texture: shown }; }}>${t("action.change")}</button>
-          <button type="button" class="danger" aria-label=${t("action.deleteName", { name: shown.name })} onClick=${() => { asked.value = { action: "delete", texture: shown }; }}>${t("action.delete")}</button>
+          <button type="button" aria-label=${t("admintextures.changeTitle", { name: shown.name })} onClick=${() => ask("change", shown.tid)}>${t("action.change")}</button>
+          <button type="button" class="danger" aria-label=${t("action.deleteName", { name: shown.name })} onClick=${() => ask("delete", shown.tid)}>${t("action.delete")}</button>
         </div>
       </article></li>`)}</ul>
     <${Pager} label=${t("admintextures.pages")} list=${page.list} />
-    ${question?.action === "change" && texture && html`<${Dialog} title=${t("admintextures.changeTitle", { name: texture.name })} onClose=${close}>
+    ${action === "change" && texture && html`<${Dialog} title=${t("admintextures.changeTitle", { name: texture.name })} onClose=${close}>
       <${Form} action=${t("action.save")} fields=${[{ name: "name", label: t("admintextures.name"), defaultValue: texture.name, maxlength: about?.texture_name.max, autocomplete: "off" }]}
         onSubmit=${async (/** @type {any} */ values) => {
           const change = { name: values.name, public: values.visible === "public", ...(texture.type !== "cape" && { type: values.type }) };
@@ -55,7 +52,7 @@ export default function Textures() {
         <${Select} name="visible" label=${t("admintextures.visible")} hint=${t("admintextures.privateHint")} value=${texture.public ? "public" : "private"}
           values=${{ public: t("admintextures.everybody"), private: t("admintextures.owner") }} />
       </${Form}></${Dialog}>`}
-    ${question?.action === "delete" && texture && html`<${Confirm} title=${t("action.deleteName", { name: texture.name })} text=${t("admin.deleteTextureText")} action=${t("action.delete")}
+    ${action === "delete" && texture && html`<${Confirm} title=${t("action.deleteName", { name: texture.name })} text=${t("admin.deleteTextureText")} action=${t("action.delete")}
       onClose=${close} onConfirm=${() => { close(); remove(texture, () => request("DELETE", "/api/admin/textures/" + texture.tid), t("action.deleted", { name: texture.name })); }} />`}
   </section>`;
 }

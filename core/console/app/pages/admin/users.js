@@ -1,10 +1,9 @@
 import { useEffect, useRef } from "preact/hooks";
-import { useSignal } from "@preact/signals";
 import { attempt, Form, html, notify, Picture, Reading, sentence, useRead, useSite, useSubject } from "../../parts/basics.js";
 import { permissionName, textureNumber } from "../../parts/admin.js";
 import { Confirm, Dialog } from "../../parts/dialog.js";
 import { editing, Filter, Pager, parameter, Results, Search, useList } from "../../parts/list.js";
-import { change, href, navigate } from "../../router.js";
+import { ask, asked, change, href, navigate } from "../../router.js";
 import { request, user as account } from "../../session.js";
 import { number, t, time } from "../../words.js";
 
@@ -62,8 +61,7 @@ function One({ uid }) {
   });
   const user = read.value;
   const path = "/api/admin/users/" + (user.value?.user?.uid ?? "");
-  const asked = useSignal(/** @type {Question | ""} */ (""));
-  const close = () => { asked.value = ""; };
+  const { action: question, close } = asked();
 
   /** @param {Partial<User>} patch which is the body, too */
   async function set(patch) {
@@ -74,7 +72,7 @@ function One({ uid }) {
   }
 
   async function remove() {
-    close();
+    await close();
     try {
       await request("DELETE", path);
       notify(t("action.deleted", { name: user.value?.user?.nickname ?? uid }));
@@ -108,11 +106,11 @@ function One({ uid }) {
   const confirm = (title, text, action, onConfirm) => html`<${Confirm} title=${title} text=${text} action=${action} onClose=${close} onConfirm=${onConfirm} />`;
 
   /**
-   * @param {Question} question
+   * @param {Question} action
    * @param {string} label
    * @param {string} [name] for assistive technology
    */
-  const button = (question, label, name) => html`<button type="button" class=${question === "ban" || question === "delete" ? "danger" : ""} aria-label=${name} onClick=${() => { asked.value = question; }}>${label}</button>`;
+  const button = (action, label, name) => html`<button type="button" class=${action === "ban" || action === "delete" ? "danger" : ""} aria-label=${name} onClick=${() => ask(action)}>${label}</button>`;
 
   const shown = user.value?.user;
   useSubject(shown?.nickname ?? "");
@@ -164,15 +162,15 @@ function One({ uid }) {
       </div>
     </div>
     <${Closet} uid=${shown.uid} isOpen=${isOpen || isSelf} maxlength=${about?.texture_name.max} />
-    ${asked.value === "nickname" && form("nickname", t("adminusers.nicknameTitle"), { label: t("field.nickname"), defaultValue: shown.nickname, maxlength: about?.nickname.max })}
-    ${asked.value === "email" && form("email", t("adminusers.emailTitle"), { label: t("field.email"), type: "email", defaultValue: shown.email })}
-    ${asked.value === "password" && form("password", t("adminusers.passwordTitle", named), { label: t("field.newPassword"), hint: about && [t("field.passwordHint", { n: about.password.min }), t("adminusers.passwordHint")].join(" "), type: "password", autocomplete: "new-password" })}
-    ${asked.value === "score" && form("score", t("adminusers.scoreTitle"), { label: t("home.score"), type: "number", min: 0, defaultValue: shown.score })}
-    ${asked.value === "ban" && confirm(t("adminusers.banTitle", named), t("adminusers.banText"), t("adminusers.ban"), () => set({ permission: -1 }))}
-    ${asked.value === "unban" && confirm(t("adminusers.unbanTitle", named), t("adminusers.unbanText"), t("adminusers.unban"), () => set({ permission: 0 }))}
-    ${asked.value === "raise" && confirm(t("adminusers.raiseTitle", named), t("adminusers.raiseText"), t("adminusers.raise"), () => set({ permission: 1 }))}
-    ${asked.value === "lower" && confirm(t("adminusers.lowerTitle", named), t("adminusers.lowerText"), t("adminusers.lower"), () => set({ permission: 0 }))}
-    ${asked.value === "delete" && confirm(t("action.deleteName", named), t("adminusers.deleteText"), t("adminusers.delete"), remove)}`;
+    ${isOpen && question === "nickname" && form("nickname", t("adminusers.nicknameTitle"), { label: t("field.nickname"), defaultValue: shown.nickname, maxlength: about?.nickname.max })}
+    ${isOpen && question === "email" && form("email", t("adminusers.emailTitle"), { label: t("field.email"), type: "email", defaultValue: shown.email })}
+    ${isOpen && question === "password" && form("password", t("adminusers.passwordTitle", named), { label: t("field.newPassword"), hint: about && [t("field.passwordHint", { n: about.password.min }), t("adminusers.passwordHint")].join(" "), type: "password", autocomplete: "new-password" })}
+    ${isOpen && question === "score" && form("score", t("adminusers.scoreTitle"), { label: t("home.score"), type: "number", min: 0, defaultValue: shown.score })}
+    ${isOpen && question === "ban" && confirm(t("adminusers.banTitle", named), t("adminusers.banText"), t("adminusers.ban"), () => set({ permission: -1 }))}
+    ${isOpen && question === "unban" && confirm(t("adminusers.unbanTitle", named), t("adminusers.unbanText"), t("adminusers.unban"), () => set({ permission: 0 }))}
+    ${isOpen && question === "raise" && confirm(t("adminusers.raiseTitle", named), t("adminusers.raiseText"), t("adminusers.raise"), () => set({ permission: 1 }))}
+    ${isOpen && question === "lower" && confirm(t("adminusers.lowerTitle", named), t("adminusers.lowerText"), t("adminusers.lower"), () => set({ permission: 0 }))}
+    ${isOpen && question === "delete" && confirm(t("action.deleteName", named), t("adminusers.deleteText"), t("adminusers.delete"), remove)}`;
 }
 
 /**
@@ -184,10 +182,10 @@ function Closet({ uid, isOpen, maxlength }) {
   const category = parameter("category") === "cape" ? "cape" : "skin";
   const page = useList(path, { category, q: parameter("q"), perPage: 12 });
   const { remove } = editing(/** @type {{list: import("../../parts/list.js").List<Item>, reload: () => void}} */ (page), (item) => item.tid);
-  const isAdding = useSignal(false);
+  const { action, close } = asked();
   return html`<div class="heading">
       <h2>${t("adminusers.closet")}</h2>
-      ${isOpen && html`<button type="button" onClick=${() => { isAdding.value = true; }}>${t("adminusers.add")}</button>`}
+      ${isOpen && html`<button type="button" onClick=${() => ask("add")}>${t("adminusers.add")}</button>`}
     </div>
     <div class="search">
       <${Search} label=${t("wardrobe.search")} />
@@ -201,13 +199,13 @@ function Closet({ uid, isOpen, maxlength }) {
         onClick=${() => remove(item, () => request("DELETE", path + "/" + item.tid), t("adminusers.removed", { name: item.pivot.item_name }))}>${t("adminusers.remove")}</button>`}
     </li>`)}</ul>
     <${Pager} label=${t("wardrobe.pages")} list=${page.list} />
-    ${isAdding.value && html`<${Dialog} title=${t("adminusers.add")} onClose=${() => { isAdding.value = false; }}>
+    ${isOpen && action === "add" && html`<${Dialog} title=${t("adminusers.add")} onClose=${close}>
       <${Form} action=${t("adminusers.addAction")} fields=${[
           { name: "tid", label: t("adminusers.tid"), autocomplete: "off" },
           { name: "name", label: t("adminusers.itemName"), maxlength, autocomplete: "off" },
         ]} onSubmit=${async (/** @type {any} */ values) => {
           await request("POST", path, { name: values.name, ...(values.tid && { tid: await textureNumber("tid", values.tid) }) });
-          isAdding.value = false;
+          await close();
           change({ q: "", page: "" }, { replace: true });
           page.reload();
         }} /></${Dialog}>`}`;
