@@ -6,12 +6,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/google/uuid"
 
-	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
@@ -114,12 +112,6 @@ type PlayerAccountStore interface {
 	PlayerAccount(ctx context.Context, nameKey string) (player PlayerID, emailKey string, err error)
 }
 
-// launcherStore is the store that LauncherTokens needs.
-type launcherStore interface {
-	LauncherTokenStore
-	PlayerAccountStore
-}
-
 // Faults of the tokens of launchers.
 var (
 	// ErrLauncherToken is the fault of a token that is unknown, expired or revoked, that belongs to
@@ -132,14 +124,14 @@ var (
 
 // LauncherTokens signs launchers in and out.
 type LauncherTokens struct {
-	store   launcherStore
+	store   LauncherTokenStore
 	unknown *UnknownLimit
 	logins  *Logins
 	limits  LauncherLimits
 }
 
 // NewLauncherTokens returns the tokens of a store.
-func NewLauncherTokens(store launcherStore, unknown *UnknownLimit, logins *Logins, limits LauncherLimits) *LauncherTokens {
+func NewLauncherTokens(store LauncherTokenStore, unknown *UnknownLimit, logins *Logins, limits LauncherLimits) *LauncherTokens {
 	return &LauncherTokens{store: store, unknown: unknown, logins: logins.spaced(limits.LoginInterval), limits: limits}
 }
 
@@ -191,22 +183,12 @@ func (t *LauncherTokens) SignOut(ctx context.Context, username, password string,
 // withCredentials runs work if the password of a user is right. player is the one that was named, 0
 // if the user was named by e-mail address.
 func (t *LauncherTokens) withCredentials(ctx context.Context, username, password string, from netip.Prefix, work func(VerifiedCredentials, PlayerID) error) error {
-	username = trimAddress(username)
-	if !isPrintable(username) {
+	if !isPrintable(trimAddress(username)) {
 		return errCredentials
 	}
-	var player PlayerID
-	email := username
-	if !strings.Contains(username, "@") {
-		named, emailKey, err := t.store.PlayerAccount(ctx, casefold.Key(username))
-		if err != nil {
-			return err
-		}
-		// Without such a player the name stands for an account that does not exist, so that the
-		// attempt takes as long and counts alike.
-		if named != 0 {
-			player, email = named, emailKey
-		}
+	email, player, err := t.logins.account(ctx, username)
+	if err != nil {
+		return err
 	}
 	return t.logins.withCredentials(ctx, email, password, from, func(credentials VerifiedCredentials) error {
 		return work(credentials, player)

@@ -5,11 +5,13 @@ import (
 	"crypto/sha256"
 	"errors"
 	"net/netip"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promauto"
 
+	"github.com/veneer-skins/veneer/shared/casefold"
 	"github.com/veneer-skins/veneer/shared/fault"
 )
 
@@ -64,6 +66,7 @@ type VerifiedCredentials struct {
 // LoginStore counts failed log-ins.
 type LoginStore interface {
 	emailKeys
+	PlayerAccountStore
 
 	// BeginAttempt counts an attempt before its outcome is known, so that concurrent ones cannot
 	// all pass. It returns the user with that e-mail, or the id 0 and no password hash if there is
@@ -119,6 +122,21 @@ var (
 	failedLimited     = failedLogins.WithLabelValues("limited")
 	failedBanned      = failedLogins.WithLabelValues("banned")
 )
+
+// account returns the e-mail address with which a user signs in who gives that or the name of a player, and the player,
+// 0 if none is named. The name of no player stands for an account that does not exist: the attempt takes as long and
+// counts alike.
+func (l *Logins) account(ctx context.Context, username string) (email string, player PlayerID, err error) {
+	username = trimAddress(username)
+	if strings.Contains(username, "@") {
+		return username, 0, nil
+	}
+	player, emailKey, err := l.store.PlayerAccount(ctx, casefold.Key(username))
+	if err != nil || player == 0 {
+		return username, 0, err
+	}
+	return emailKey, player, nil
+}
 
 // withCredentials runs work if the password of the user with an e-mail is right. An unknown e-mail
 // and a wrong password return errCredentials after the same computation, and count as failures; an

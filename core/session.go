@@ -136,6 +136,25 @@ func (s *Sessions) Login(ctx context.Context, email, password string, from netip
 	return signed, err
 }
 
+// errNameOrPassword is errCredentials for users that may give the name of a player.
+var errNameOrPassword = fault.New(fault.Unauthenticated, "The player name or e-mail address, or the password, is wrong.")
+
+// LoginByName is Login for the e-mail address or the name of a player.
+func (s *Sessions) LoginByName(ctx context.Context, username, password string, from netip.Prefix) (SignedToken, error) {
+	email := username
+	if isPrintable(strings.TrimSpace(username)) { // else Login says what is wrong
+		var err error
+		if email, _, err = s.logins.account(ctx, username); err != nil {
+			return SignedToken{}, err
+		}
+	}
+	token, err := s.Login(ctx, email, password, from)
+	if fault.KindOf(err) == fault.Unauthenticated {
+		err = errNameOrPassword
+	}
+	return token, err
+}
+
 // Open opens a session for a user with verified credentials.
 func (s *Sessions) Open(ctx context.Context, credentials VerifiedCredentials, from netip.Prefix) (SignedToken, error) {
 	token := s.newToken(credentials.ID, uuid.New())

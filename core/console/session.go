@@ -161,10 +161,10 @@ func (s *Server) writeToken(ctx context.Context, rc *fasthttp.RequestCtx, token 
 	return httpserver.WriteJSON(rc, fasthttp.StatusOK, tokenJSON{token.Token, int(token.ExpiresIn.Seconds()), s.site.UserJSON(caller.User)})
 }
 
-// signInJSON is the body of a log-in: an e-mail address and a password, or the token of a session
-// that a registration has just opened.
+// signInJSON is the body of a log-in: an e-mail address or a player's name, and a password; or the token of
+// a session that a registration has just opened.
 type signInJSON struct {
-	Email    *string `json:"email"`
+	Email    *string `json:"email"` // or a name
 	Password *string `json:"password"`
 	Token    *string `json:"token"`
 }
@@ -189,9 +189,9 @@ func (s *Server) handleSignIn(ctx context.Context, rc *fasthttp.RequestCtx) erro
 		}
 	}
 	if len(missing) > 0 {
-		return &fault.Error{Kind: fault.Invalid, Message: "The e-mail address and the password are required.", Fields: missing}
+		return &fault.Error{Kind: fault.Invalid, Message: "The player name or e-mail address and the password are required.", Fields: missing}
 	}
-	token, err := s.sessions.Login(ctx, *request.Email, *request.Password, clientip.Prefix(s.opts.Proxies.ClientIP(rc)))
+	token, err := s.sessions.LoginByName(ctx, *request.Email, *request.Password, clientip.Prefix(s.opts.Proxies.ClientIP(rc)))
 	if err != nil {
 		return err
 	}

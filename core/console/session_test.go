@@ -173,8 +173,8 @@ func TestSignIn(t *testing.T) {
 	c.works(t, got.token, true)
 
 	for body, want := range map[string]string{
-		`{}`:                          `{"code":4,"message":"The e-mail address and the password are required.","errors":{"email":["The field email is required."],"password":["The field password is required."]}}`,
-		`{"email":"ann@example.com"}`: `{"code":4,"message":"The e-mail address and the password are required.","errors":{"password":["The field password is required."]}}`,
+		`{}`:                          `{"code":4,"message":"The player name or e-mail address and the password are required.","errors":{"email":["The field email is required."],"password":["The field password is required."]}}`,
+		`{"email":"ann@example.com"}`: `{"code":4,"message":"The player name or e-mail address and the password are required.","errors":{"password":["The field password is required."]}}`,
 		`{"email":"a\u0000b","password":"correct horse"}`: `{"code":4,"message":"The e-mail address must be text without control characters.","errors":{"email":["`,
 	} {
 		a := c.call(t, "POST", sessionPath, body, ownPage("")...).is(t, body, 422, want)
@@ -187,22 +187,47 @@ func TestSignIn(t *testing.T) {
 	}
 	c.call(t, "POST", sessionPath, `{"email":"`+strings.Repeat("x", 20<<10)+`"}`, ownPage("")...).is(t, "a large body", 413, `{"code":4,`)
 
-	// Refusals are those of the API.
-	for _, body := range []string{`{"email":"ann@example.com","password":"wrong horse"}`, `{"email":"eve@example.com","password":"correct horse"}`} {
-		want := c.Post(t, "/api/auth/login", body)
-		a := c.call(t, "POST", sessionPath, body, ownPage("")...).is(t, body, 401, string(want.Body))
+	for _, body := range []string{
+		`{"email":"ann@example.com","password":"wrong horse"}`, `{"email":"eve@example.com","password":"correct horse"}`,
+		`{"email":"Steve","password":"wrong horse"}`, `{"email":"Alex","password":"correct horse"}`, `{"email":"","password":"correct horse"}`,
+	} {
+		a := c.call(t, "POST", sessionPath, body, ownPage("")...).is(t, body, 401, refused)
 		testenv.Equal(t, a.setCookie, "", "%s: Set-Cookie", body)
 	}
 	site.Exec(t, "UPDATE users SET permission = -1")
 	c.call(t, "POST", sessionPath, signIn, ownPage("")...).is(t, "a banned user", 403, `{"code":-1,`)
 }
 
+const refused = `{"code":5,"message":"The player name or e-mail address, or the password, is wrong."}`
+
+// addPlayer gives the user of the site a player.
+const addPlayer = "INSERT INTO players (uid, name, name_key, uuid, last_modified) SELECT uid, 'Élan_1', 'élan_1', gen_random_uuid(), now() FROM users"
+
+// The console signs in by the name of a player as well, as launchers do. The API does not.
+func TestSignInByName(t *testing.T) {
+	t.Parallel()
+	site, c := start(t)
+	site.Exec(t, addPlayer)
+	for _, name := range []string{"Élan_1", "élan_1", " ÉLAN_1\u200b"} {
+		got := c.call(t, "POST", sessionPath, `{"email":"`+name+`","password":"`+password+`"}`, ownPage("")...).is(t, name, 200, `{"token":"`)
+		c.works(t, got.token, true)
+	}
+	c.Post(t, "/api/auth/login", map[string]string{"email": "Élan_1", "password": password}).IsError(t, 401, 5)
+	// An attempt by the name of no player counts as one on an account that does not exist.
+	_, c = start(t, "LIMIT_LOGIN_FAILURES=2")
+	const wrong = `{"email":"Nobody","password":"wrong horse"}`
+	c.call(t, "POST", sessionPath, wrong, ownPage("")...).is(t, "first", 401, refused)
+	c.call(t, "POST", sessionPath, wrong, ownPage("")...).is(t, "second", 401, refused)
+	c.call(t, "POST", sessionPath, wrong, ownPage("")...).is(t, "third", 429, `{"code":8,`)
+}
+
 // Log-ins of the console and of the API count for the same limits, and so do requests.
 func TestLimitsAreShared(t *testing.T) {
 	t.Parallel()
-	_, c := start(t, "LIMIT_LOGIN_FAILURES=2")
+	site, c := start(t, "LIMIT_LOGIN_FAILURES=2")
+	site.Exec(t, addPlayer)
 	const wrong = `{"email":"ann@example.com","password":"wrong horse"}`
-	c.call(t, "POST", sessionPath, wrong, ownPage("")...).is(t, "first", 401, "")
+	c.call(t, "POST", sessionPath, `{"email":"Élan_1","password":"wrong horse"}`, ownPage("")...).is(t, "first", 401, "")
 	c.Post(t, "/api/auth/login", wrong).HasStatus(t, 401)
 	c.call(t, "POST", sessionPath, signIn, ownPage("")...).is(t, "third", 429, `{"code":8,`)
 

@@ -127,7 +127,7 @@ func TestDemoInChinese(t *testing.T) {
 	w.inspect(t, "zh-signin")
 	w.expect("/console/session")
 	w.submit(t, "demo@example.com", "wrong horse")
-	w.sees(t, "电子邮箱或密码不正确。") // a sentence of the API
+	w.sees(t, "角色名、电子邮箱或密码不正确。") // a sentence of the API
 	w.enter(t, "demo@example.com", "demo-password", "/", "您好，Demo")
 	w.await(t, `document.querySelectorAll(".list button.row").length > 0`)
 	eval[bool](t, w, `(document.querySelector(".list button.row").click(), true)`)

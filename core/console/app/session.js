@@ -224,7 +224,7 @@ export async function start() {
 }
 
 /**
- * Signs in, by e-mail address and password or by the token of a new session.
+ * Signs in, by password or by the token of a new session. The e-mail address may be the name of a player.
  * @param {{email: string, password: string} | {token: string}} proof
  */
 export async function signIn(proof) {

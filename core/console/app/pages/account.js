@@ -144,7 +144,7 @@ function Change({ what, account, about, onPassword }) {
     case "password":
       return html`<${Dialog} title=${t("account.changePassword")} onClose=${close}>
         <p>${t("account.passwordEnds")}</p>
-        <${Form} action=${t("action.save")} onSubmit=${setPassword} fields=${[
+        <${Form} action=${t("action.save")} onSubmit=${setPassword} username=${account.email} fields=${[
           { ...password, name: "current_password", label: t("account.currentPassword") },
           { name: "new_password", label: t("field.newPassword"), hint: about && t("field.passwordHint", { n: about.password.min }), type: "password", autocomplete: "new-password", required: true },
         ]} /></${Dialog}>`;

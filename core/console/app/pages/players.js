@@ -1,6 +1,6 @@
 import { useEffect } from "preact/hooks";
 import { batch, useSignal } from "@preact/signals";
-import { focusOn, html, Form, notify, Picture, Reading, sentence, Sitting, useRead, useSite } from "../parts/basics.js";
+import { asTyped, focusOn, html, Form, notify, Picture, Reading, sentence, Sitting, useRead, useSite } from "../parts/basics.js";
 import { Confirm, Dialog } from "../parts/dialog.js";
 import { Dressed } from "../parts/dressed.js";
 import { Figure } from "../parts/figure.js";
@@ -86,7 +86,7 @@ export default function Players() {
 
   const dressed = players.value?.data.find((player) => String(player.pid) === parameter("pid"));
   const slot = parameter("slot") === "cape" ? "cape" : "skin";
-  const name = { name: "name", label: t("field.player"), hint: about && translate(about.player_name.rule), maxlength: about?.player_name.max, autocomplete: "off", required: true };
+  const name = { name: "name", label: t("field.player"), hint: about && translate(about.player_name.rule), maxlength: about?.player_name.max, autocomplete: "off", ...asTyped, required: true };
   const quota = about?.quotas.players ?? 0;
   const cost = about?.costs.player ?? 0;
 

@@ -1,5 +1,5 @@
 import { useSignal } from "@preact/signals";
-import { html, Form, notify, Reading, useRead } from "../parts/basics.js";
+import { asTyped, html, Form, notify, Reading, useRead } from "../parts/basics.js";
 import { href, navigate } from "../router.js";
 import { request, signIn, site } from "../session.js";
 import { t, translate } from "../words.js";
@@ -13,7 +13,7 @@ export default function Register() {
 
   const email = { name: "email", label: t("field.email"), type: "email", autocomplete: "username", required: true };
   const nickname = { name: "nickname", label: t("field.nickname"), autocomplete: "nickname", required: true, maxlength: about?.nickname.max };
-  const player = { name: "player_name", label: t("field.optional", { label: t("field.player") }), hint: about && [t("register.playerHint"), translate(about.player_name.rule)].join(" "), maxlength: about?.player_name.max, autocomplete: "off" };
+  const player = { name: "player_name", label: t("field.optional", { label: t("field.player") }), hint: about && [t("register.playerHint"), translate(about.player_name.rule)].join(" "), maxlength: about?.player_name.max, autocomplete: "off", ...asTyped };
   const password = { name: "password", label: t("field.password"), hint: about && t("field.passwordHint", { n: about.password.min }), type: "password", autocomplete: "new-password", required: true };
 
   /** @param {Record<string, string>} values */

@@ -1,4 +1,5 @@
-import { html, Form, useSite } from "../parts/basics.js";
+import { useEffect } from "preact/hooks";
+import { asTyped, focusOn, html, Form, useSite } from "../parts/basics.js";
 import { href, navigate, place } from "../router.js";
 import { ended, signIn } from "../session.js";
 import { t } from "../words.js";
@@ -6,6 +7,7 @@ import { t } from "../words.js";
 /** Signs a user in, and shows the page from which the user came. */
 export default function SignIn() {
   const about = useSite();
+  useEffect(() => focusOn("#email"), []);
 
   return html`<section class="narrow">
     <h1 tabindex="-1">${t("signin.title")}</h1>
@@ -15,7 +17,7 @@ export default function SignIn() {
       await signIn({ email: values.email, password: values.password });
       navigate(next?.startsWith("/") ? next : "/", { replace: true });
     }} fields=${[
-      { name: "email", label: t("field.email"), type: "email", autocomplete: "username", required: true },
+      { name: "email", label: t("signin.name"), inputmode: "email", autocomplete: "username", ...asTyped, required: true },
       { name: "password", label: t("field.password"), type: "password", autocomplete: "current-password", required: true },
     ]} />
     <p class="links">

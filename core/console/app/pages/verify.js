@@ -1,5 +1,5 @@
 import { useSignal } from "@preact/signals";
-import { html, Form, notify, useSite } from "../parts/basics.js";
+import { asTyped, html, Form, notify, useSite } from "../parts/basics.js";
 import { href, linkToken, navigate, place } from "../router.js";
 import { APIError, refreshUser, request, signIn, user } from "../session.js";
 import { t, translate } from "../words.js";
@@ -38,7 +38,7 @@ export default function Verify() {
     <${Form} action=${isRegistration.value ? t("register.action") : t("verify.action")} onSubmit=${submit} fields=${isRegistration.value ? [
       { name: "password", label: t("field.password"), hint: about && t("field.passwordHint", { n: about.password.min }), type: "password", autocomplete: "new-password", required: true },
       { name: "nickname", label: t("verify.nickname"), hint: t("verify.keep"), autocomplete: "nickname", maxlength: about?.nickname.max },
-      { name: "player_name", label: t("verify.player"), hint: [t("verify.keep"), about && translate(about.player_name.rule)].filter(Boolean).join(" "), maxlength: about?.player_name.max, autocomplete: "off" },
+      { name: "player_name", label: t("verify.player"), hint: [t("verify.keep"), about && translate(about.player_name.rule)].filter(Boolean).join(" "), maxlength: about?.player_name.max, autocomplete: "off", ...asTyped },
     ] : []} />
   </section>`;
 }

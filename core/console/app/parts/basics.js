@@ -241,16 +241,25 @@ export function Unverified({ text }) {
     ${!isSent.value && html`<button type="button" onClick=${send}>${t("home.verify")}</button>`}`;
 }
 
+/** Attributes of a field with a name that counts letter by letter: phones would begin it with a capital, and correct it. */
+export const asTyped = { autocapitalize: "none", autocorrect: false, spellcheck: false };
+
 /**
- * A labelled field with its errors.
+ * A labelled field with its errors. A password can be shown.
  * @param {{name: string, label: string, hint?: string, errors?: string[]} & Record<string, any>} props errors: of the API; with rows, the text may have line feeds
  */
 export function Field({ name, label, hint, errors = [], ...input }) {
+  const isShown = useSignal(false);
+  const isSecret = input.type === "password";
+  if (isSecret) Object.assign(input, asTyped, isShown.value && { type: "text" });
   const described = [hint && name + "-hint", errors.length && name + "-errors"].filter(Boolean).join(" ");
   return html`<div class="field">
     <label for=${name}>${label}</label>
     ${hint && html`<p class="hint" id=${name + "-hint"}>${hint}</p>`}
-    <${input.rows ? "textarea" : "input"} id=${name} name=${name} aria-invalid=${errors.length ? "true" : undefined} aria-describedby=${described || undefined} ...${input} />
+    <div class=${isSecret ? "secret" : undefined}>
+      <${input.rows ? "textarea" : "input"} id=${name} name=${name} aria-invalid=${errors.length ? "true" : undefined} aria-describedby=${described || undefined} ...${input} />
+      ${isSecret && html`<button type="button" onClick=${() => { isShown.value = !isShown.value; }}>${isShown.value ? t("field.hide") : t("field.show")}<span class="hidden"> ${label}</span></button>`}
+    </div>
     ${errors.length > 0 && html`<p class="wrong" id=${name + "-errors"}>${errors.map(translate).join(" ")}</p>`}
   </div>`;
 }
@@ -260,9 +269,10 @@ const typed = { uid: 0, forms: /** @type {Map<string, Record<string, any>>} */ (
 
 /**
  * A form that shows the errors of its fields where they belong, and others above the button.
- * @param {{fields: ({name: string} & Record<string, any>)[], action: string, onSubmit: (values: Record<string, string>) => Promise<void>, children?: any}} props
+ * @param {{fields: ({name: string} & Record<string, any>)[], action: string, onSubmit: (values: Record<string, string>) => Promise<void>, username?: string, children?: any}} props
+ *   username: whose new password a field has, for what keeps passwords
  */
-export function Form({ fields, action, onSubmit, children }) {
+export function Form({ fields, action, onSubmit, username, children }) {
   const errors = useSignal(/** @type {Record<string, string[]>} */ ({}));
   const failure = useSignal("");
   const busy = useSignal(false);
@@ -316,6 +326,7 @@ export function Form({ fields, action, onSubmit, children }) {
   }
 
   return html`<form ref=${element} onSubmit=${submit} novalidate>
+    ${username && html`<input type="text" autocomplete="username" value=${username} readonly hidden />`}
     ${fields.map((field) => html`<${Field} key=${field.name} ...${field} defaultValue=${former.current[field.name] ?? field.defaultValue} errors=${errors.value[field.name]} />`)}
     ${children}
     <p class="wrong" role="alert">${failure.value}</p>

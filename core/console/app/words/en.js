@@ -46,6 +46,8 @@ export default {
   "field.email": "E-mail address",
   "field.password": "Password",
   "field.newPassword": "New password",
+  "field.show": "Show",
+  "field.hide": "Hide",
   "field.passwordHint": { one: "At least {n} character.", other: "At least {n} characters." },
   "field.nickname": "Nickname",
   "field.player": "Player name",
@@ -55,6 +57,7 @@ export default {
   "signin.title": "Sign in",
   "signin.ended": "Your session has ended. Sign in to go on.",
   "signin.action": "Sign in",
+  "signin.name": "Player name or e-mail address",
   "signin.register": "Create account",
   "signin.forgotten": "Forgot the password?",
 

@@ -6,7 +6,8 @@
 export const sentences = {
   // Accounts and sessions.
   "The e-mail address or the password is wrong.": "电子邮箱或密码不正确。",
-  "The e-mail address and the password are required.": "请填写电子邮箱和密码。",
+  "The player name or e-mail address, or the password, is wrong.": "角色名、电子邮箱或密码不正确。",
+  "The player name or e-mail address and the password are required.": "请填写角色名或电子邮箱，以及密码。",
   "The e-mail address must be text without control characters.": "电子邮箱不能含有控制字符。",
   "This is no e-mail address.": "这不是有效的电子邮箱。",
   "There is an account with this e-mail address already.": "这个电子邮箱已有账号。",
@@ -187,6 +188,8 @@ const words = {
   "field.email": "电子邮箱",
   "field.password": "密码",
   "field.newPassword": "新密码",
+  "field.show": "显示",
+  "field.hide": "隐藏",
   "field.passwordHint": { other: "至少 {n} 个字符。" },
   "field.nickname": "昵称",
   "field.player": "角色名",
@@ -196,6 +199,7 @@ const words = {
   "signin.title": "登录",
   "signin.ended": "登录已失效。请重新登录以继续。",
   "signin.action": "登录",
+  "signin.name": "角色名或电子邮箱",
   "signin.register": "注册账号",
   "signin.forgotten": "忘记密码？",
 

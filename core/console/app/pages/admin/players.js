@@ -1,4 +1,4 @@
-import { Form, html, Picture, useSite } from "../../parts/basics.js";
+import { asTyped, Form, html, Picture, useSite } from "../../parts/basics.js";
 import { TextureLink, textureNumber, UserLink, userNumber } from "../../parts/admin.js";
 import { Confirm, Dialog } from "../../parts/dialog.js";
 import { editing, Pager, parameter, Results, Search, useList } from "../../parts/list.js";
@@ -61,7 +61,7 @@ export default function Players() {
       </article></li>`)}</ul>
     <${Pager} label=${t("adminplayers.pages")} list=${page.list} />
     ${action === "rename" && player && html`<${Dialog} title=${t("action.renameName", { name: player.name })} onClose=${close}>
-      <${Form} action=${t("action.rename")} fields=${[{ name: "name", label: t("field.player"), defaultValue: player.name, maxlength: about?.player_name.max, autocomplete: "off" }]}
+      <${Form} action=${t("action.rename")} fields=${[{ name: "name", label: t("field.player"), defaultValue: player.name, maxlength: about?.player_name.max, autocomplete: "off", ...asTyped }]}
         onSubmit=${async (/** @type {any} */ values) => {
           put({ ...player, ...(await request("PUT", path(player) + "/name", values)).data });
           close();
