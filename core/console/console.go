@@ -1,6 +1,6 @@
 // Package console serves the web console: pages with which users dress players, and administrators
 // keep order. The pages are JavaScript modules that use the API like any client; app and vendor have
-// them as they are served, and nothing is built.
+// them as they are served, but for the names of the libraries in their imports, and nothing is built.
 //
 // Server is no HTTP server of its own: package api mounts it on the public listener. It serves the
 // files, an index page for each page of the console, and three routes, in session.go, that keep a
@@ -68,7 +68,7 @@ type Server struct {
 func New(opts httpserver.Options, sessions *core.Sessions, site Site, limiters clientapi.Limiters) (*Server, error) {
 	opts.Listener = "public"
 	accent := newAccent(site.Branding)
-	pages, importMap, err := newIndexes(site, accent.path)
+	pages, err := newIndexes(site, accent.path)
 	if err != nil {
 		return nil, err
 	}
@@ -78,19 +78,19 @@ func New(opts httpserver.Options, sessions *core.Sessions, site Site, limiters c
 	}
 	return &Server{
 		sessions: sessions, site: site, opts: opts, limiters: limiters,
-		indexes: indexes, policy: newPolicy(importMap, site.PicturesURL), accent: accent,
+		indexes: indexes, policy: newPolicy(site.PicturesURL), accent: accent,
 	}, nil
 }
 
-// newPolicy returns the Content-Security-Policy of the index page. The import map is the only inline
-// script, and pictures are the only files of another origin.
-func newPolicy(importMap, picturesURL string) string {
+// newPolicy returns the Content-Security-Policy of the index page. There are no inline scripts, and pictures
+// are the only files of another origin.
+func newPolicy(picturesURL string) string {
 	from := func(sources ...string) string {
 		return strings.TrimSuffix(strings.Join(append(sources, picturesURL), " "), " ")
 	}
 	return strings.Join([]string{
 		"default-src 'none'",
-		"script-src 'self' " + httpserver.SourceHash(importMap),
+		"script-src 'self'",
 		"style-src 'self'",
 		"img-src " + from("'self'", "blob:", "data:"),
 		"connect-src " + from("'self'"),
@@ -103,14 +103,19 @@ func newPolicy(importMap, picturesURL string) string {
 	}, "; ")
 }
 
-// files returns the embedded files by path, as in app/main.js, without the index page.
+// files returns the embedded files by path, as in app/main.js, without the index page. Modules import libraries by
+// their paths.
 var files = sync.OnceValue(func() map[string][]byte {
 	all := map[string][]byte{}
 	err := fs.WalkDir(embedded, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || name == indexName {
 			return err
 		}
-		all[name], err = embedded.ReadFile(name)
+		content, err := embedded.ReadFile(name)
+		if path.Ext(name) == ".js" {
+			content = withPaths(name, content)
+		}
+		all[name] = content
 		return err
 	})
 	if err != nil {

@@ -1,7 +1,6 @@
 package console
 
 import (
-	"encoding/json"
 	"fmt"
 	"html"
 	"path"
@@ -39,20 +38,12 @@ func pageModules() map[string]string {
 	return modules
 }
 
-// newIndexes returns the index pages by the paths of the pages, and their import map. They differ in
-// the modules that the browser loads at once. That of all other paths has an empty path.
-func newIndexes(site Site, accentPath string) (indexes map[string]string, importMap string, err error) {
+// newIndexes returns the index pages by the paths of the pages. They differ in the modules that the browser
+// loads at once. That of all other paths has an empty path.
+func newIndexes(site Site, accentPath string) (indexes map[string]string, err error) {
 	template, err := embedded.ReadFile(indexName)
 	if err != nil {
-		return nil, "", err
-	}
-	urls := make(map[string]string, len(libraries))
-	for name, file := range libraries {
-		urls[name] = base() + "/" + file
-	}
-	encoded, err := json.Marshal(map[string]any{"imports": urls})
-	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
 	accentLink := ""
 	if accentPath != "" {
@@ -64,18 +55,35 @@ func newIndexes(site Site, accentPath string) (indexes map[string]string, import
 	for path, module := range modules {
 		loaded, err := staticImports(mainName, module)
 		if err != nil {
-			return nil, "", err
+			return nil, err
 		}
 		var preloads strings.Builder
 		for _, name := range loaded {
 			fmt.Fprintf(&preloads, "<link rel=\"modulepreload\" href=\"%s/%s\">\n", base(), name)
 		}
 		indexes[path] = strings.NewReplacer(
-			"{base}", base(), "{importmap}", string(encoded), "{preloads}", strings.TrimSuffix(preloads.String(), "\n"), "{pictures}", html.EscapeString(site.PicturesURL),
+			"{base}", base(), "{preloads}", strings.TrimSuffix(preloads.String(), "\n"), "{pictures}", html.EscapeString(site.PicturesURL),
 			"{name}", html.EscapeString(site.Branding.Name), "{description}", html.EscapeString(site.Branding.Description), "{logo}", site.LogoPath, "{accent}", accentLink,
 		).Replace(string(template))
 	}
-	return indexes, string(encoded), nil
+	return indexes, nil
+}
+
+// libraryImport matches the name of a library in an import, or in the type of a comment.
+var libraryImport = regexp.MustCompile(`(\b(?:from|import\()\s*["'])([@a-z][^"']*)(["'])`)
+
+// withPaths returns a module with the paths of the libraries that it imports, in place of their names: Safari
+// before 16.4 and Firefox before 108 have no import maps.
+func withPaths(module string, content []byte) []byte {
+	toRoot := strings.Repeat("../", strings.Count(module, "/"))
+	return libraryImport.ReplaceAllFunc(content, func(found []byte) []byte {
+		parts := libraryImport.FindSubmatch(found)
+		file, ok := libraries[string(parts[2])]
+		if !ok {
+			return found
+		}
+		return slices.Concat(parts[1], []byte(toRoot+file), parts[3])
+	})
 }
 
 // staticImports returns modules and all modules that are loaded before they run, without duplicates.
@@ -134,12 +142,8 @@ var imports = sync.OnceValues(func() (map[string]moduleImports, error) {
 
 // resolve returns the file that a specifier in a module leads to.
 func resolve(module, specifier string) (string, error) {
-	file, ok := libraries[specifier]
-	if strings.HasPrefix(specifier, ".") {
-		file = path.Join(path.Dir(module), specifier)
-		_, ok = files()[file]
-	}
-	if !ok {
+	file := path.Join(path.Dir(module), specifier)
+	if _, ok := files()[file]; !ok || !strings.HasPrefix(specifier, ".") {
 		return "", fmt.Errorf("%s imports %q, but the console has no such module", module, specifier)
 	}
 	return file, nil

@@ -302,7 +302,7 @@ func (tab *tab) fill(t *testing.T, fields ...string) {
 func (tab *tab) fillIn(t *testing.T, selector, value string) {
 	t.Helper()
 	field := "document.querySelector(" + quote(selector) + ")"
-	tab.await(t, field+"?.checkVisibility()")
+	tab.await(t, field+"?.getClientRects().length > 0")
 	eval[bool](t, tab, "("+field+".focus(), "+field+".select(), true)")
 	send(t, tab, input.InsertText, input.InsertTextParams{Text: value})
 }

@@ -22,7 +22,8 @@ function read() {
 
 /** @param {Place} at */
 function format({ path, query }) {
-  return path + (query.size ? "?" + query : "");
+  const text = String(query);
+  return path + (text && "?" + text);
 }
 
 /** Follows the URL. Another page is loaded first. */

@@ -103,8 +103,10 @@ const patience = 30_000;
  * @param {RequestInit} init
  */
 function fetchInTime(url, init) {
-  const timeout = AbortSignal.timeout(patience);
-  return fetch(url, { ...init, signal: init.signal ? AbortSignal.any([init.signal, timeout]) : timeout });
+  const ending = new AbortController();
+  setTimeout(() => ending.abort(new DOMException("there is no answer", "TimeoutError")), patience);
+  init.signal?.addEventListener("abort", () => ending.abort(init.signal?.reason));
+  return fetch(url, { ...init, signal: ending.signal });
 }
 
 /** @typedef {(part: number) => void} OnProgress part: how much is sent, from 0 to 1 */

@@ -251,6 +251,7 @@ export const asTyped = { autocapitalize: "none", autocorrect: false, spellcheck:
 export function Field({ name, label, hint, errors = [], ...input }) {
   const isShown = useSignal(false);
   const isSecret = input.type === "password";
+  const turn = isShown.value ? t("field.hide") : t("field.show");
   if (isSecret) Object.assign(input, asTyped, isShown.value && { type: "text" });
   const described = [hint && name + "-hint", errors.length && name + "-errors"].filter(Boolean).join(" ");
   return html`<div class="field">
@@ -258,7 +259,7 @@ export function Field({ name, label, hint, errors = [], ...input }) {
     ${hint && html`<p class="hint" id=${name + "-hint"}>${hint}</p>`}
     <div class=${isSecret ? "secret" : undefined}>
       <${input.rows ? "textarea" : "input"} id=${name} name=${name} aria-invalid=${errors.length ? "true" : undefined} aria-describedby=${described || undefined} ...${input} />
-      ${isSecret && html`<button type="button" onClick=${() => { isShown.value = !isShown.value; }}>${isShown.value ? t("field.hide") : t("field.show")}<span class="hidden"> ${label}</span></button>`}
+      ${isSecret && html`<button type="button" aria-label=${turn + " " + label} onClick=${() => { isShown.value = !isShown.value; }}>${turn}</button>`}
     </div>
     ${errors.length > 0 && html`<p class="wrong" id=${name + "-errors"}>${errors.map(translate).join(" ")}</p>`}
   </div>`;

@@ -12,7 +12,7 @@ export function Dialog({ title, onClose, children }) {
     const shown = /** @type {HTMLDialogElement} */ (dialog.current);
     shown.showModal();
     // The first field of a form, or what is marked; the browser would take the button that closes.
-    const first = shown.querySelector("form :is(input, textarea, select), [data-first]") ?? shown.querySelector("h2");
+    const first = shown.querySelector("form :is(input, textarea, select):not([hidden]), [data-first]") ?? shown.querySelector("h2");
     if (first instanceof HTMLElement) first.focus();
     if (first instanceof HTMLInputElement) first.select();
     return () => shown.close(); // what had the focus gets it back, but not when the element is only removed

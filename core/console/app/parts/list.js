@@ -124,16 +124,21 @@ export function Search({ label, name = "q", isIndexed = false }) {
     input.current.value = typed.current = sought; // back, forward, or a link
     isShort.value = false;
   }, [sought]);
-  return html`<input ref=${input} type="search" aria-label=${label} placeholder=${label} defaultValue=${sought}
-    onInput=${(/** @type {any} */ event) => {
-      const { value } = event.currentTarget;
-      clearTimeout(timer.peek());
-      timer.value = setTimeout(() => {
-        isShort.value = isIndexed && isTooShort(value.trim());
-        if (isShort.value) return;
-        typed.current = value.trim();
-        change({ [name]: typed.current, page: "" }, { replace: true });
-      }, 250);
+  const seek = () => {
+    const value = input.current?.value.trim() ?? "";
+    clearTimeout(timer.peek());
+    timer.value = setTimeout(() => {
+      isShort.value = isIndexed && isTooShort(value);
+      if (isShort.value) return;
+      typed.current = value;
+      change({ [name]: value, page: "" }, { replace: true });
+    }, 250);
+  };
+  // What an input method composes is no text yet. Its end is an event without a property, so its name is in lower case.
+  return html`<input ref=${input} type="search" aria-label=${label} placeholder=${label} defaultValue=${sought} oncompositionend=${seek}
+    onInput=${(/** @type {InputEvent} */ event) => {
+      if (event.isComposing) clearTimeout(timer.peek());
+      else seek();
     }} />${isIndexed && html`<p class="hint" role="status">${isShort.value && t("list.short")}</p>`}`;
 }
 

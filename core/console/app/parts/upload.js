@@ -211,8 +211,8 @@ export function sizesSentence({ sizes, max_scale: scale }) {
  * @param {ImageBitmap} sheet
  */
 function isCape(sheet) {
-  const canvas = new OffscreenCanvas(sheet.width, sheet.height);
-  const context = /** @type {OffscreenCanvasRenderingContext2D} */ (canvas.getContext("2d"));
+  const canvas = Object.assign(document.createElement("canvas"), { width: sheet.width, height: sheet.height });
+  const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   context.drawImage(sheet, 0, 0);
   const scale = sheet.width / 64;
   const { data } = context.getImageData(4 * scale, 22 * scale, 4 * scale, 10 * scale);
