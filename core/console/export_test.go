@@ -25,4 +25,5 @@ func ImportsOf(name string) (static, dynamic []string, err error) {
 var (
 	StaticImports = staticImports
 	PageModules   = pageModules
+	Languages     = languages
 )

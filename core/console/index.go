@@ -38,6 +38,17 @@ func pageModules() map[string]string {
 	return modules
 }
 
+// languages returns the languages of the pages, each of which is a module in app/words.
+func languages() (all []string) {
+	for name := range files() {
+		if file, ok := strings.CutPrefix(name, "app/words/"); ok {
+			all = append(all, strings.TrimSuffix(file, ".js"))
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
 // newIndexes returns the index pages by the paths of the pages. They differ in the modules that the browser
 // loads at once. That of all other paths has an empty path.
 func newIndexes(site Site, accentPath string) (indexes map[string]string, err error) {
@@ -50,6 +61,7 @@ func newIndexes(site Site, accentPath string) (indexes map[string]string, err er
 		accentLink = `<link rel="stylesheet" href="` + accentPath + `">`
 	}
 	indexes = map[string]string{}
+	languages := strings.Join(languages(), " ")
 	modules := pageModules()
 	modules[""] = mainName
 	for path, module := range modules {
@@ -64,6 +76,7 @@ func newIndexes(site Site, accentPath string) (indexes map[string]string, err er
 		indexes[path] = strings.NewReplacer(
 			"{base}", base(), "{preloads}", strings.TrimSuffix(preloads.String(), "\n"), "{pictures}", html.EscapeString(site.PicturesURL),
 			"{name}", html.EscapeString(site.Branding.Name), "{description}", html.EscapeString(site.Branding.Description), "{logo}", site.LogoPath, "{accent}", accentLink,
+			"{languages}", languages,
 		).Replace(string(template))
 	}
 	return indexes, nil

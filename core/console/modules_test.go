@@ -19,8 +19,12 @@ const skinViewer = "vendor/skinview3d.js"
 // Every module is imported, and every import is a module.
 func TestModules(t *testing.T) {
 	t.Parallel()
-	reached := map[string]bool{"app/main.js": true, skinViewer: true}
-	for queue := []string{"app/main.js"}; len(queue) > 0; queue = queue[1:] {
+	reached, queue := map[string]bool{"app/main.js": true, skinViewer: true}, []string{"app/main.js"}
+	for _, language := range console.Languages() { // which is imported by its name
+		reached[wordsName(language)] = true
+		queue = append(queue, wordsName(language))
+	}
+	for ; len(queue) > 0; queue = queue[1:] {
 		static, dynamic, err := console.ImportsOf(queue[0])
 		testenv.Is(t, err, nil, "%s", queue[0])
 		for _, name := range slices.Concat(static, dynamic) {
@@ -47,9 +51,9 @@ func TestFirstPage(t *testing.T) {
 		return len(fasthttp.AppendGzipBytesLevel(nil, content, fasthttp.CompressBestCompression))
 	}
 	for _, page := range []string{"app/pages/signin.js", "app/pages/home.js"} {
-		for _, language := range []string{"app/words/en.js", "app/words/zh.js"} {
+		for _, language := range console.Languages() {
 			loaded := map[string]bool{}
-			for _, entry := range []string{"app/main.js", language, page} {
+			for _, entry := range []string{"app/main.js", wordsName(language), page} {
 				modules := testenv.Must(console.StaticImports(entry))(t)
 				for _, name := range modules {
 					loaded[name] = true
@@ -75,10 +79,13 @@ var (
 	wordHole = regexp.MustCompile(`\{(\w+)\}`)
 )
 
+// wordsName returns the file with the words of a language.
+func wordsName(language string) string { return "app/words/" + language + ".js" }
+
 // wordsOf returns the words of a language, as they are written, by their keys.
 func wordsOf(t *testing.T, language string) map[string]string {
 	t.Helper()
-	content := string(console.Modules()["app/words/"+language+".js"])
+	content := string(console.Modules()[wordsName(language)])
 	words, matches := map[string]string{}, wordKey.FindAllStringSubmatchIndex(content, -1)
 	for i, match := range matches {
 		end := len(content)
@@ -96,7 +103,8 @@ func wordsOf(t *testing.T, language string) map[string]string {
 	return words
 }
 
-// Every word that is used exists in every language with the same values in it, and every word is used.
+// Every word that is used exists in every language with the same values in it, and every word is used. A new
+// language is a file: what it lacks is printed as it stands in the file of English.
 func TestWords(t *testing.T) {
 	t.Parallel()
 	used := map[string]bool{}
@@ -121,10 +129,10 @@ func TestWords(t *testing.T) {
 		slices.Sort(found)
 		return strings.Join(slices.Compact(found), " ")
 	}
-	for _, language := range []string{"en", "zh"} {
+	for _, language := range console.Languages() {
 		words := wordsOf(t, language)
-		for key := range used {
-			testenv.Check(t, words[key] != "", "%s lacks %s", language, key)
+		for _, key := range slices.Sorted(maps.Keys(used)) {
+			testenv.Check(t, words[key] != "", "%s.js lacks\n  %q: %s", language, key, english[key])
 		}
 		for key, text := range words {
 			testenv.Check(t, used[key], "%s has %s, which is not used", language, key)

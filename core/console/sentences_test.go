@@ -78,8 +78,8 @@ func matches(format, other string) bool {
 	return regexp.MustCompile("^" + pattern + "$").MatchString(other)
 }
 
-// Every sentence of a fault that a page may show is translated, with values that it has, and every translation is of
-// such a sentence.
+// Every sentence of a fault that a page may show is translated into every language, with values that it has, and every
+// translation is of such a sentence. English is theirs.
 func TestSentences(t *testing.T) {
 	t.Parallel()
 	var sentences []string
@@ -97,23 +97,34 @@ func TestSentences(t *testing.T) {
 	sentences = slices.DeleteFunc(sentences, sentencesForOthers.MatchString)
 	// httpserver has some that pages may show.
 	sentences = append(sentences, "The body is larger than the %d bytes that are accepted here.")
-	chinese, _, _ := strings.Cut(string(console.Modules()["app/words/zh.js"]), "const words")
+	slices.Sort(sentences)
+	sentences = slices.Compact(sentences)
+	for _, language := range console.Languages() {
+		if language != "en" {
+			checkTranslations(t, language, sentences)
+		}
+	}
+}
+
+// checkTranslations compares the sentences that a language translates with those of faults.
+func checkTranslations(t *testing.T, language string, sentences []string) {
+	t.Helper()
+	content, _, _ := strings.Cut(string(console.Modules()[wordsName(language)]), "const words")
 	var translated []string
-	for _, match := range translation.FindAllStringSubmatch(chinese, -1) {
+	for _, match := range translation.FindAllStringSubmatch(content, -1) {
 		format := testenv.Must(strconv.Unquote(match[1]))(t)
 		translated = append(translated, format)
 		for _, hole := range place.FindAllStringSubmatch(match[2], -1) {
 			if n, _ := strconv.Atoi(hole[1]); n < 1 || n > len(verb.FindAllString(format, -1)) {
-				t.Errorf("%q has no value %s", format, hole[0])
+				t.Errorf("%s.js: %q has no value %s", language, format, hole[0])
 			}
 		}
 		testenv.Check(t, slices.ContainsFunc(sentences, func(s string) bool { return matches(s, format) }),
-			"%q is no sentence of a fault", format)
+			"%s.js: %q is no sentence of a fault", language, format)
 	}
-	slices.Sort(sentences)
-	for _, s := range slices.Compact(sentences) {
+	for _, s := range sentences {
 		if !slices.ContainsFunc(translated, func(format string) bool { return format == s || matches(s, format) }) {
-			t.Errorf("%q is not translated", s)
+			t.Errorf("%s.js lacks\n  %q: \"\",", language, s)
 		}
 	}
 }

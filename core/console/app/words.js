@@ -4,13 +4,17 @@ import { signal } from "@preact/signals";
 /** @typedef {keyof typeof import("./words/en.js").default} Key */
 /** @typedef {string | Partial<Record<Intl.LDMLPluralRule, string>>} Text */
 
-/** The languages, by their own names. */
-export const languages = { en: "English", zh: "简体中文" };
+/** The tag of a language for documents: with the script if that is not Latin, as zh-Hans. */
+const tagOf = (/** @type {string} */ name) => {
+  const { language, script } = new Intl.Locale(name).maximize();
+  return script === "Latn" ? language : language + "-" + script;
+};
 
-/** @typedef {keyof typeof languages} Language */
+/** The languages by their own names: those of the files in words, which the server knows. */
+export const languages = Object.fromEntries((document.querySelector('meta[name="languages"]')?.getAttribute("content") ?? "en").split(" ")
+  .map((name) => [name, new Intl.DisplayNames(tagOf(name), { type: "language" }).of(tagOf(name)) ?? name]));
 
-/** @type {Record<Language, () => Promise<{default: Record<Key, Text>, sentences?: Record<string, string>}>>} */
-const loaders = { en: () => import("./words/en.js"), zh: () => import("./words/zh.js") };
+/** @typedef {string} Language */
 
 /** @type {Record<Key, Text>} */
 let words;
@@ -71,7 +75,7 @@ function localeOf(language) {
 function preferred() {
   for (const wanted of [recall(stored), ...navigator.languages]) {
     const primary = wanted.toLowerCase().split("-")[0];
-    if (primary === "en" || primary === "zh") return primary;
+    if (Object.keys(languages).includes(primary)) return primary;
   }
   return "en";
 }
@@ -82,12 +86,13 @@ function preferred() {
  */
 export async function load(chosen) {
   const loaded = chosen ?? preferred();
-  const module = await loaders[loaded]();
+  /** @type {{default: Record<Key, Text>, sentences?: Record<string, string>}} */
+  const module = await import(`./words/${loaded}.js`);
   if (chosen) remember(stored, chosen);
   locale = localeOf(loaded);
   words = module.default;
   sentences = Object.entries(module.sentences ?? {}).map(([sentence, text]) => [patternOf(sentence), text]);
-  document.documentElement.lang = loaded === "zh" ? "zh-Hans" : loaded;
+  document.documentElement.lang = tagOf(loaded);
   language.value = loaded;
 }
 
