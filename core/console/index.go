@@ -25,7 +25,7 @@ var libraries = map[string]string{
 }
 
 // pageModules returns the modules of the pages by the pages' paths: /players is app/pages/players.js,
-// and / is app/pages/home.js. main.js has the same paths, as a test demands.
+// / is app/pages/home.js, and /admin is app/pages/admin/counts.js. main.js has the same paths, as a test demands.
 func pageModules() map[string]string {
 	modules := map[string]string{}
 	for name := range files() {
@@ -33,8 +33,10 @@ func pageModules() map[string]string {
 			modules["/"+strings.TrimSuffix(page, ".js")] = name
 		}
 	}
-	modules["/"] = modules["/home"]
-	delete(modules, "/home")
+	for path, module := range map[string]string{"/": "/home", "/admin": "/admin/counts"} {
+		modules[path] = modules[module]
+		delete(modules, module)
+	}
 	return modules
 }
 
