@@ -12,4 +12,6 @@ type Site struct {
 	Scores   ScorePrices
 	// TexturesURL is the address of the edges, without a slash at the end; empty for the API's.
 	TexturesURL string
+	// IsHidden says that search engines may list no page of the site.
+	IsHidden bool
 }

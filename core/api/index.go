@@ -31,7 +31,7 @@ var pageLinks = []httpserver.Link{
 
 var notFoundPage = httpserver.NotFoundPage(append([]httpserver.Link{{Path: "/", Text: "Start page"}}, pageLinks...)...)
 
-// handleIndex handles GET /api.
+// handleIndex handles GET /api, and / on a site without pages.
 func (s *Server) handleIndex(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	status := "ok"
 	if !s.database.healthy(ctx) {
@@ -42,19 +42,9 @@ func (s *Server) handleIndex(ctx context.Context, rc *fasthttp.RequestCtx) error
 	})
 }
 
-// handleRoot handles GET /: it leads to the console if there is one.
-func (s *Server) handleRoot(ctx context.Context, rc *fasthttp.RequestCtx) error {
-	if s.console == nil {
-		return s.handleIndex(ctx, rc)
-	}
-	rc.Response.Header.Set(fasthttp.HeaderLocation, s.console.Root+"/")
-	rc.SetStatusCode(fasthttp.StatusFound)
-	return nil
-}
-
 // handleRobots handles GET /robots.txt.
 func (s *Server) handleRobots(_ context.Context, rc *fasthttp.RequestCtx) error {
-	httpserver.Robots(rc)
+	httpserver.Robots(rc, s.Site.IsHidden)
 	return nil
 }
 

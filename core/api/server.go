@@ -16,6 +16,7 @@ import (
 	"log/slog"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -31,6 +32,7 @@ import (
 	"github.com/veneer-skins/veneer/shared/fault"
 	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/httpserver/clientip"
+	"github.com/veneer-skins/veneer/shared/roots"
 	"github.com/veneer-skins/veneer/shared/skin"
 )
 
@@ -76,12 +78,19 @@ type Server struct {
 	database  healthCheck
 	launchers *Mount // nil for none
 	console   *Mount // nil for none
+	pages     Pages
 }
 
 // Mount is another adapter on the public listener.
 type Mount struct {
 	Root string // path of the adapter, without a slash at the end
 	// Handler returns the handler of the paths under Root. It counts requests by limiter.
+	Handler func(limiter *httpserver.AddressLimiter) fasthttp.RequestHandler
+}
+
+// Pages is the adapter with the pages for visitors.
+type Pages struct {
+	Roots   []string // of shared/roots; none without pages
 	Handler func(limiter *httpserver.AddressLimiter) fasthttp.RequestHandler
 }
 
@@ -106,7 +115,10 @@ func (s *Server) LaunchersPath() string {
 	return s.launchers.Root + "/"
 }
 
-// MountConsole adds the web console, to which / then leads. Its responses have no headers of the
+// MountPages adds the pages for visitors, / among them. Their responses have no headers of the server.
+func (s *Server) MountPages(pages Pages) { s.pages = pages }
+
+// MountConsole adds the web console. Its responses have no headers of the
 // server: pages of other sites must not use it.
 func (s *Server) MountConsole(mount Mount) { s.console = &mount }
 
@@ -175,12 +187,15 @@ func (s *Server) HTTP() *fasthttp.Server {
 	opts.DefaultHeaders = s.setDefaultHeaders
 	limiter := opts.AddressLimiter()
 	handler := limiter.Handler(s.withDefaults(s.routes().Handler))
-	var launchers, console fasthttp.RequestHandler
+	var launchers, console, pages fasthttp.RequestHandler
 	if s.launchers != nil {
 		launchers = s.withDefaults(s.launchers.Handler(limiter))
 	}
 	if s.console != nil {
 		console = s.console.Handler(limiter)
+	}
+	if s.pages.Roots != nil {
+		pages = s.pages.Handler(limiter)
 	}
 	return opts.NewServer(func(rc *fasthttp.RequestCtx) {
 		httpserver.Canonicalise(rc.URI(), "/api/")
@@ -189,6 +204,8 @@ func (s *Server) HTTP() *fasthttp.Server {
 			launchers(rc)
 		case s.console.has(path):
 			console(rc)
+		case pages != nil && slices.Contains(s.pages.Roots, roots.Of(string(path))):
+			pages(rc)
 		default:
 			handler(rc)
 		}
@@ -257,7 +274,7 @@ func (s *Server) routes() *router.Router {
 		return route
 	}
 
-	handle(fasthttp.MethodGet, "/", s.public(s.handleRoot))
+	handle(fasthttp.MethodGet, "/", s.public(s.handleIndex))
 	handle(fasthttp.MethodGet, "/robots.txt", s.public(s.handleRobots))
 	if s.Site.Logo != nil {
 		handle(fasthttp.MethodGet, logoPath, s.public(serveAsset(httpserver.NewCompressedAsset(s.Site.Logo, "image/png", "no-cache"))))

@@ -134,6 +134,9 @@ var base = sync.OnceValue(func() string {
 	return Root + "/" + fmt.Sprintf("%x", all.Sum(nil)[:8])
 })
 
+// Base returns the path of the files, for other pages of the site.
+func Base() string { return base() }
+
 // assets returns the files by the path at which they are served.
 var assets = sync.OnceValue(func() map[string]*httpserver.Asset {
 	all := make(map[string]*httpserver.Asset, len(files()))

@@ -1,8 +1,5 @@
 package console
 
-// Base returns the path of the files.
-func Base() string { return base() }
-
 // Files returns the content of the files by the path at which they are served.
 func Files() map[string][]byte {
 	all := map[string][]byte{}

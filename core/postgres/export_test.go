@@ -100,3 +100,9 @@ var (
 	SelectUnkeyedItems    = itemKeys.selectUnkeyed
 	SelectUnkeyedTextures = textureKeys.selectUnkeyed
 )
+
+// The query of the front page.
+var (
+	SelectWalls   = selectWalls
+	WallsDisabled = append([]string{"enable_seqscan"}, wallsDisabled...)
+)

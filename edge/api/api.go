@@ -224,7 +224,7 @@ func (s *Server) serveNonImage(rc *fasthttp.RequestCtx, path string) error {
 		return serveGet(rc, func() { s.startPage.write(rc) })
 	case path == roots.Robots:
 		s.routes.core[path].AssignTo(rc)
-		return serveGet(rc, func() { httpserver.Robots(rc) })
+		return serveGet(rc, func() { httpserver.Robots(rc, false) })
 	default:
 		if rc.IsOptions() && string(rc.RequestURI()) == "*" { // of the server (RFC 9110, section 9.3.7)
 			writePreflight(rc)

@@ -62,6 +62,9 @@ func Digest(content []byte) string {
 	return hex.EncodeToString(sum[:8])
 }
 
+// HasContentOf reports whether two files have the same content.
+func (a *Asset) HasContentOf(other *Asset) bool { return a.identity.etag == other.identity.etag }
+
 // Compress compresses the file, so that no request waits for it.
 func (a *Asset) Compress() {
 	a.brotli()

@@ -165,9 +165,16 @@ func Language(rc *fasthttp.RequestCtx, offered ...string) string {
 // robots allows crawlers everything but the API, which is for programs.
 const robots = "User-agent: *\nDisallow: /api/\nAllow: /api/docs\n"
 
+// robotsOfHidden is of a site that is not to be listed. Crawlers must read its pages, as these say so, and those that
+// make previews of shared links also the cards.
+const robotsOfHidden = "User-agent: *\nDisallow: /\nAllow: /$\nAllow: /p/\nAllow: /t/\nAllow: /site/\nAllow: /card/\n"
+
 // Robots answers GET /robots.txt (RFC 9309).
-func Robots(rc *fasthttp.RequestCtx) {
+func Robots(rc *fasthttp.RequestCtx, isHidden bool) {
 	rc.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=3600")
 	rc.SetContentType("text/plain; charset=utf-8")
 	rc.SetBodyString(robots)
+	if isHidden {
+		rc.SetBodyString(robotsOfHidden)
+	}
 }

@@ -114,14 +114,17 @@ func TestWithoutStorage(t *testing.T) {
 	w.isAt(t, "/signin", "登录")
 }
 
+// watchLayout sums up in window.moved by how much a page moves (CLS).
+const watchLayout = `window.moved = 0;
+	new PerformanceObserver((list) => { for (const e of list.getEntries()) if (!e.hadRecentInput) window.moved += e.value; }).observe({ type: "layout-shift", buffered: true });`
+
 // Nothing moves while pages load over a phone's connection.
 func TestNothingMoves(t *testing.T) {
 	t.Parallel()
 	_, w := openSite(t, "CORE_DEMO=1")
 	w.do(t, chromedp.EmulateViewport(360, 640))
 	w.signInAsDemo(t, "/players", "Players")
-	w.scriptAtStart(t, `window.moved = 0;
-		new PerformanceObserver((list) => { for (const e of list.getEntries()) if (!e.hadRecentInput) window.moved += e.value; }).observe({ type: "layout-shift", buffered: true });`)
+	w.scriptAtStart(t, watchLayout)
 	w.setNetwork(t, phoneNetwork)
 	for path, shown := range map[string]string{
 		"/": `Boolean(document.querySelector(".counts"))`, "/players": `document.querySelectorAll(".player").length === 2`,

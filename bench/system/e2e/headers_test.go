@@ -51,8 +51,11 @@ func (i inspector) check(t *testing.T, request string, to audience, status int, 
 	t.Helper()
 	i.statuses[to][status] = true
 	for name, want := range wantHeaders[to] {
-		if name == "Cache-Control" && strings.HasSuffix(request, "/robots.txt") {
+		isContent := name == "Cache-Control" && (status == http.StatusOK || status == http.StatusNotModified)
+		if isContent && strings.HasSuffix(request, "/robots.txt") {
 			want = "public, max-age=3600"
+		} else if isContent && strings.HasSuffix(request, "/") { // the front page
+			want = "public, max-age=60, stale-while-revalidate=600"
 		}
 		if got := header.Values(name); len(got) != 1 || got[0] != want {
 			t.Errorf("%s: %d with %s %q; want %q", request, status, name, got, want)

@@ -13,6 +13,7 @@ import (
 	"github.com/veneer-skins/veneer/core/cdnpurge"
 	"github.com/veneer-skins/veneer/core/console"
 	"github.com/veneer-skins/veneer/core/mail"
+	"github.com/veneer-skins/veneer/core/pages"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/shared/blobstore"
 	"github.com/veneer-skins/veneer/shared/config"
@@ -51,8 +52,9 @@ type settings struct {
 	Scores   core.ScorePrices   `envPrefix:"SCORE_"`
 	API      api.Config
 	Site     core.Branding `envPrefix:"SITE_"`
+	Pages    pages.Config  `envPrefix:"SITE_"`
 
-	Console   string         `env:"CONSOLE" envDefault:"on" oneof:"on,off" help:"web console under /console/, to which / leads: on or off"`
+	Console   string         `env:"CONSOLE" envDefault:"on" oneof:"on,off" help:"web console under /console/, and the pages for visitors, / among them: on or off"`
 	Launchers string         `env:"YGGDRASIL" envDefault:"on" oneof:"on,off" help:"API of launchers and game servers under /api/yggdrasil: on, which takes PUBLIC_URL and YGGDRASIL_KEY_FILE, or off"`
 	Yggdrasil launcherConfig `envPrefix:"YGGDRASIL_"`
 
@@ -143,6 +145,15 @@ func (s settings) mailURL() string {
 		return s.Mail.URL
 	}
 	return strings.TrimRight(s.PublicURL, "/") + console.Root
+}
+
+// picturesURL returns the origin of pictures if it is not that of the pages, else an empty text.
+func (s settings) picturesURL() string {
+	origin := strings.TrimRight(s.TexturesURL, "/")
+	if origin == strings.TrimRight(s.PublicURL, "/") {
+		return ""
+	}
+	return origin
 }
 
 // sendsMail reports whether a mail server is configured.

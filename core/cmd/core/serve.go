@@ -18,6 +18,7 @@ import (
 	"github.com/veneer-skins/veneer/core/console"
 	"github.com/veneer-skins/veneer/core/edgeapi"
 	"github.com/veneer-skins/veneer/core/mail"
+	"github.com/veneer-skins/veneer/core/pages"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/yggdrasil"
 	"github.com/veneer-skins/veneer/shared/blobstore"
@@ -118,6 +119,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	if err != nil {
 		return err
 	}
+	addPages(cfg, db, feed, public, options)
 	registry := prometheus.NewRegistry()
 	db.Expose(registry)
 	if purger != nil {
@@ -223,16 +225,26 @@ func addConsole(cfg settings, services api.Services, to *api.Server, options htt
 	if cfg.Console == "off" {
 		return nil, nil
 	}
-	site := console.Site{Branding: cfg.Site, LogoPath: to.LogoPath(), LaunchersPath: to.LaunchersPath(), UserJSON: api.UserJSON}
-	if origin := strings.TrimRight(cfg.TexturesURL, "/"); origin != strings.TrimRight(cfg.PublicURL, "/") {
-		site.PicturesURL = origin
-	}
+	site := console.Site{Branding: cfg.Site, LogoPath: to.LogoPath(), PicturesURL: cfg.picturesURL(), LaunchersPath: to.LaunchersPath(), UserJSON: api.UserJSON}
 	server, err := console.New(options, services.Sessions, site, to.Limiters())
 	if err != nil {
 		return nil, fmt.Errorf("BUG: the console cannot be served: %w", err)
 	}
 	to.MountConsole(api.Mount{Root: console.Root, Handler: server.Handler})
 	return []func(context.Context){console.Compress}, nil
+}
+
+// addPages mounts the pages for visitors on the public listener, if the site has the console, to which they lead.
+func addPages(cfg settings, db *postgres.DB, feed *core.Feed, to *api.Server, options httpserver.Options) {
+	if cfg.Console == "off" {
+		return
+	}
+	site := pages.Site{
+		Branding: cfg.Site, LogoPath: to.LogoPath(),
+		PublicURL: strings.TrimRight(cfg.PublicURL, "/"), PicturesURL: cfg.picturesURL(), LaunchersPath: to.LaunchersPath(), Files: console.Base(), IsOpen: cfg.API.Registration != "closed",
+	}
+	server := pages.New(options, core.NewShowcase(db), feed, cfg.Pages, site, to.Limiters(), time.Now)
+	to.MountPages(api.Pages{Roots: pages.Roots(), Handler: server.Handler})
 }
 
 // newServices returns the services behind the public API.
@@ -254,6 +266,7 @@ func newServices(cfg settings, db *postgres.DB, files *blobstore.Store, password
 		Links: links,
 		Site: core.Site{
 			Branding: cfg.Site, Logo: logo, Players: cfg.Players, Textures: cfg.Textures.Limits, Quotas: cfg.Quotas, Scores: cfg.Scores, TexturesURL: strings.TrimRight(cfg.TexturesURL, "/"),
+			IsHidden: cfg.Pages.Indexing == "off",
 		},
 		Users:         core.NewUsers(db, passwords, names, cfg.Scores, cfg.sendsMail()),
 		Accounts:      core.NewAccounts(db, logins, passwords, cfg.sendsMail()),

@@ -114,6 +114,8 @@ var wrongSettings = map[string]configtest.InvalidValue{
 	"CORE_SITE_DESCRIPTION":                 {Value: strings.Repeat("x", 201)},
 	"CORE_SITE_CONTACT":                     {Value: "the operator"},
 	"CORE_SITE_ACCENT":                      {Value: "#ffd400"},
+	"CORE_SITE_WALL":                        {Value: "maybe"},
+	"CORE_SITE_INDEXING":                    {Value: "no"},
 	"CORE_SITE_LOGO":                        {Value: "/nowhere/logo.png"},
 	"CORE_MAIL_URL":                         {Value: "skins.example.org", Environ: withMail},
 	"CORE_MAIL_VERIFICATION_TTL":            {Value: "1s"},
