@@ -172,6 +172,8 @@ func TestDropOnPlayer(t *testing.T) {
 	w.drag(t, ".target", true, robot)
 	w.await(t, `document.querySelector('img[alt="Skin of Ann_1, front and back"]')?.naturalWidth > 0`)
 	w.isAt(t, "/players", "Players")
+	w.pressAndSee(t, "Make it public", "Public: everyone can find and use it.")
+	testenv.Equal(t, eval[bool](t, w, `fetch("/api/textures/1").then((r) => r.ok)`), true, "visitors see it")
 
 	// One that is refused says why, and changes nothing.
 	text := filepath.Join(t.TempDir(), "notes.png")

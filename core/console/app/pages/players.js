@@ -1,6 +1,6 @@
 import { useEffect } from "preact/hooks";
 import { batch, useSignal } from "@preact/signals";
-import { asTyped, focusOn, html, Form, notify, Picture, Reading, sentence, Sitting, useRead, useSite } from "../parts/basics.js";
+import { asTyped, focusOn, html, Form, notify, Picture, Reading, sentence, silence, Sitting, undo, useRead, useSite } from "../parts/basics.js";
 import { Confirm, Dialog } from "../parts/dialog.js";
 import { Dressed } from "../parts/dressed.js";
 import { Figure } from "../parts/figure.js";
@@ -46,7 +46,7 @@ export default function Players() {
     focusOn(`#${slot}-${player.pid}`);
     const worn = slot === "skin" ? player.tid_skin : player.tid_cape;
     const isDone = await change(player, slot === "skin" ? { tid_skin: 0 } : { tid_cape: 0 }, "DELETE", `/api/players/${player.pid}/textures`, { type: [slot] });
-    if (isDone) notify(t(slot === "skin" ? "players.tookOffSkin" : "players.tookOffCape", { name: player.name }), "done", () => wear(players.value?.data.find(({ pid }) => pid === player.pid) ?? player, slot, worn));
+    if (isDone) notify(t(slot === "skin" ? "players.tookOffSkin" : "players.tookOffCape", { name: player.name }), "done", undo(() => wear(players.value?.data.find(({ pid }) => pid === player.pid) ?? player, slot, worn)));
   };
 
   /**
@@ -57,29 +57,44 @@ export default function Players() {
    */
   async function upload(player, slot, file) {
     const name = nameOf(file) || slot;
+    const about = slot + "-" + player.pid;
     const show = (/** @type {Sending[]} */ ...now) => { sending.value = [...sending.value.filter((one) => one.pid !== player.pid || one.slot !== slot), ...now]; };
     try {
       const { upload: limits } = await site();
       const { flaw } = await flawOf(file, limits);
       if (flaw) {
-        notify(`${file.name}: ${flawSentence(flaw, limits)}`, "failed");
+        notify(`${file.name}: ${flawSentence(flaw, limits)}`, "failed", { about });
         return;
       }
       const price = await priceOf(file, name, slot);
       if (price.private_price > 0 && !price.duplicate && !(await new Promise((decide) => { charged.value = { name, price: price.private_price, decide }; ask("charge"); }))) return;
       let tid = price.duplicate;
+      let isNew = false;
       if (!tid) {
         const begun = { pid: player.pid, slot, name, type: price.type, sheet: await createImageBitmap(file, { colorSpaceConversion: "none" }), part: 0 };
         show(begun);
-        ({ tid } = await sendTexture({ file, name, type: slot, isPublic: false }, undefined, (part) => show({ ...begun, part })));
+        ({ tid, isNew } = await sendTexture({ file, name, type: slot, isPublic: false }, undefined, (part) => show({ ...begun, part })));
         refreshUser(); // the score may have changed
       }
       batch(() => {
         show();
         wear(player, slot, tid);
+        silence(about);
       });
+      if (isNew) notify(t("players.onlyYou", { player: player.name, name }), "done", { about, act: { text: t("texture.makePublic"), run: () => makePublic(tid) } });
     } catch (error) {
       show();
+      notify(sentence(error), "failed", { about });
+    }
+  }
+
+  /** @param {number} tid */
+  async function makePublic(tid) {
+    try {
+      await request("PUT", "/api/textures/" + tid, { public: true });
+      notify(t("texture.isPublic"));
+      refreshUser(); // the visibility has its price
+    } catch (error) {
       notify(sentence(error), "failed");
     }
   }

@@ -24,7 +24,8 @@ export function useSubject(name) {
   }, [name]);
 }
 
-/** @typedef {{id: number, text: string, kind: "done" | "failed", undo?: () => void}} Notice */
+/** @typedef {{text: string, run: () => void}} Act what a button does */
+/** @typedef {{id: number, text: string, kind: "done" | "failed", act?: Act, about?: string}} Notice */
 
 const notices = signal(/** @type {Notice[]} */ ([]));
 let lastNotice = 0;
@@ -33,13 +34,25 @@ let lastNotice = 0;
  * Shows a sentence at the edge of the page.
  * @param {string} text
  * @param {"done" | "failed"} [kind]
- * @param {() => void} [undo] takes back what was done
+ * @param {{act?: Act, about?: string}} [options] act: what may follow; about: takes the place of what was said of the same
  */
-export function notify(text, kind = "done", undo) {
-  const notice = { id: ++lastNotice, text, kind, undo };
-  notices.value = [...notices.value.slice(-2), notice];
-  // A failure stays until it is dismissed.
-  if (kind === "done") setTimeout(dismiss, undo ? 15_000 : 6000, notice.id);
+export function notify(text, kind = "done", { act, about } = {}) {
+  silence(about);
+  notices.value = [...notices.value.slice(-2), { id: ++lastNotice, text, kind, act, about }];
+}
+
+/**
+ * Returns the options of a notice that what was done can be taken back.
+ * @param {() => void} run takes it back
+ */
+export const undo = (run) => ({ act: { text: t("notice.undo"), run } });
+
+/**
+ * Takes back what was said of something.
+ * @param {string} [about]
+ */
+export function silence(about) {
+  if (about) notices.value = notices.value.filter((notice) => notice.about !== about);
 }
 
 /** @param {number} id */
@@ -49,17 +62,28 @@ function dismiss(id) {
 
 /** The sentences that notify has shown. */
 export function Notices() {
-  return html`<div class="notices" role="status" aria-live="polite">
-    ${notices.value.map((notice) => html`<p key=${notice.id} class=${"notice " + notice.kind}>
-      <span>${notice.text}</span>
-      ${notice.undo && html`<button type="button" onClick=${() => {
-        dismiss(notice.id);
-        focusOn("h1");
-        notice.undo?.();
-      }}>${t("notice.undo")}</button>`}
-      <button type="button" class="plain" aria-label=${t("notice.close")} onClick=${() => dismiss(notice.id)}>×</button>
-    </p>`)}
-  </div>`;
+  return html`<div class="notices" role="status" aria-live="polite">${notices.value.map((notice) => html`<${Said} key=${notice.id} ...${notice} />`)}</div>`;
+}
+
+/** A sentence, which goes after a while, but not while the pointer or the focus is on it. @param {Notice} props */
+function Said({ id, text, kind, act }) {
+  const isHeld = useSignal(false);
+  useEffect(() => {
+    if (isHeld.value) return;
+    const timer = setTimeout(dismiss, act || kind === "failed" ? 15_000 : 6000, id);
+    return () => clearTimeout(timer);
+  }, [isHeld.value]);
+  const hold = () => { isHeld.value = true; };
+  const release = () => { isHeld.value = false; };
+  return html`<p class=${"notice " + kind} onPointerEnter=${hold} onPointerLeave=${release} onFocusIn=${hold} onFocusOut=${release}>
+    <span>${text}</span>
+    ${act && html`<button type="button" class="tonal" onClick=${() => {
+      dismiss(id);
+      focusOn("h1");
+      act.run();
+    }}>${act.text}</button>`}
+    <button type="button" class="plain" aria-label=${t("notice.close")} onClick=${() => dismiss(id)}>×</button>
+  </p>`;
 }
 
 /**

@@ -4,7 +4,7 @@ import { useSignal } from "@preact/signals";
 import { change, changedPath, href, keptLists, place } from "../router.js";
 import { APIError, request } from "../session.js";
 import { number, t } from "../words.js";
-import { attempt, Failure, focusOn, html, inOrder, notify, sentence, Sitting, useRead } from "./basics.js";
+import { attempt, Failure, focusOn, html, inOrder, notify, sentence, Sitting, undo, useRead } from "./basics.js";
 
 /**
  * @template T
@@ -218,7 +218,7 @@ export function editing({ list, reload }, id, heading = ".results") {
       if (!before) return;
       focusOn(heading);
       const isDone = await attempt(list, { ...before, total: before.total - 1, data: before.data.filter((other) => id(other) !== id(item)) }, send);
-      if (isDone) notify(done, "done", restore && (() => restore().then(reload, (error) => notify(sentence(error), "failed"))));
+      if (isDone) notify(done, "done", restore && undo(() => restore().then(reload, (error) => notify(sentence(error), "failed"))));
       if (list.value !== before) reload(); // the next page has an item for this one
     },
   };

@@ -283,6 +283,7 @@ export default {
   "players.tookOffCape": "{name} no longer wears the cape.",
   "players.takeOffSkin": "Take off the skin of {name}",
   "players.takeOffCape": "Take off the cape of {name}",
+  "players.onlyYou": "{player} wears {name}. Only you can see the file.",
   "players.dropSkin": "Drop here to wear it as a skin",
   "players.dropCape": "Drop here to wear it as a cape",
   "players.deleteText": "Games will no longer find this player. Its skin and cape stay in your closet. This cannot be undone.",

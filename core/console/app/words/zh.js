@@ -425,6 +425,7 @@ const words = {
   "players.tookOffCape": "{name} 已脱下披风。",
   "players.takeOffSkin": "取下 {name} 的皮肤",
   "players.takeOffCape": "取下 {name} 的披风",
+  "players.onlyYou": "{player} 已穿戴 {name}。只有您能看到该文件。",
   "players.dropSkin": "拖放到此处，作为皮肤",
   "players.dropCape": "拖放到此处，作为披风",
   "players.deleteText": "游戏将无法再找到此角色。皮肤和披风会保留在衣柜中。此操作无法撤销。",
