@@ -572,7 +572,7 @@ export default {
   "announce.sent": { one: "The notification is sent to {n} user.", other: "The notification is sent to {n} users." },
 
   "audit.title": "Audit log",
-  "audit.action": "Act",
+  "audit.action": "Action",
   "audit.actor": "Administrator: nickname or e-mail",
   "audit.subject": "On: a user, or as texture:7",
   "audit.none": "No act of an administrator fits. Change the search.",
