@@ -18,13 +18,15 @@ import (
 )
 
 // Branding is the name, the colour and the contact of a site, as its operator sets them.
-// Its settings are CORE_SITE_NAME, CORE_SITE_DESCRIPTION, CORE_SITE_CONTACT, CORE_SITE_ACCENT, CORE_SITE_LOGO.
+// Its settings are CORE_SITE_NAME, CORE_SITE_DESCRIPTION, CORE_SITE_CONTACT, CORE_SITE_ACCENT, CORE_SITE_LOGO,
+// CORE_SITE_PAGES.
 type Branding struct {
 	Name        string `env:"NAME" envDefault:"Veneer" help:"the site's name, in pages, e-mail and launchers; no password may be it"`
 	Description string `env:"DESCRIPTION" example:"Skins and capes for the players of our servers." help:"a sentence about the site, for visitors, search engines and shared links"`
 	Contact     string `env:"CONTACT" example:"help@example.org" help:"e-mail address or URL at which people reach the operator"`
 	Accent      string `env:"ACCENT" envDefault:"#1f6b3a" help:"colour of links and buttons, as #RRGGBB, with a contrast (WCAG) of at least 4.5 on light pages; dark pages have a lighter shade where it has less there"`
 	LogoFile    string `env:"LOGO" example:"/etc/veneer/logo.png" help:"PNG file of a square picture beside the name, of at most 256 KiB; empty: none"`
+	PagesDir    string `env:"PAGES" example:"/etc/veneer/pages" help:"directory of Markdown files: rules.md, terms.md, privacy.md and announcement.md, and in other languages as terms.zh.md; read again when they change; empty: none"`
 }
 
 const (
@@ -112,7 +114,7 @@ func readSmallFile(path string, most int64) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot be read: %w", errors.Unwrap(err))
 	}
-	defer file.Close() //nolint:errcheck // it is only read
+	defer file.Close()
 	content, err := io.ReadAll(io.LimitReader(file, most+1))
 	switch {
 	case err != nil:

@@ -72,12 +72,13 @@ type Links struct {
 	names     *PlayerNames
 	config    MailConfig
 	prices    ScorePrices
+	pages     *SitePages
 	now       Clock
 }
 
 // NewLinks returns the links of a store.
-func NewLinks(store linkStore, passwords *Passwords, names *PlayerNames, config MailConfig, prices ScorePrices, now Clock) *Links {
-	return &Links{store: store, passwords: passwords, names: names, config: config, prices: prices, now: now}
+func NewLinks(store linkStore, passwords *Passwords, names *PlayerNames, config MailConfig, prices ScorePrices, pages *SitePages, now Clock) *Links {
+	return &Links{store: store, passwords: passwords, names: names, config: config, prices: prices, pages: pages, now: now}
 }
 
 // RequestVerification queues an e-mail with a link that verifies the caller's address.
@@ -99,6 +100,7 @@ type Confirmation struct {
 	// Password is the account's. Nickname and PlayerName replace the registered ones; nil keeps
 	// those. An empty PlayerName stands for no player.
 	Password, Nickname, PlayerName *string
+	TermsVersion                   string // the terms that the user accepts
 }
 
 // Verify redeems a link that was sent to an address. It verifies the address and returns the zero
@@ -128,6 +130,11 @@ func (l *Links) Verify(ctx context.Context, c Confirmation) (Credentials, error)
 	if err := l.passwords.Check("password", *c.Password, user.Email); err != nil {
 		return Credentials{}, err
 	}
+	texts := l.pages.Texts()
+	if err := texts.checkConsent(c.TermsVersion); err != nil {
+		return Credentials{}, err
+	}
+	user.TermsVersion = texts.TermsVersion()
 	if c.Nickname != nil {
 		user.Nickname = names.Nickname
 	}

@@ -29,10 +29,13 @@ type Notification struct {
 }
 
 // HTML returns the content as sanitized HTML, without scripts.
-func (n Notification) HTML() (string, error) {
+func (n Notification) HTML() (string, error) { return markdownHTML(n.Content) }
+
+// markdownHTML returns Markdown as sanitized HTML, without scripts.
+func markdownHTML(text string) (string, error) {
 	var html bytes.Buffer
-	if err := markdown.Convert([]byte(n.Content), &html); err != nil {
-		return "", fmt.Errorf("convert a notification's Markdown: %w", err)
+	if err := markdown.Convert([]byte(text), &html); err != nil {
+		return "", fmt.Errorf("convert Markdown: %w", err)
 	}
 	return sanitise.SanitizeReader(&html).String(), nil
 }

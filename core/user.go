@@ -45,6 +45,8 @@ type NewUser struct {
 	Verify       bool // queue an e-mail with a link that verifies the address
 	// Player is the name of a first player, created with the user; empty for none.
 	Player NewPlayer
+	// TermsVersion is the version of the terms that the user has accepted; empty for none.
+	TermsVersion string
 }
 
 // Credentials is a user with their password hash.
@@ -77,13 +79,14 @@ type Users struct {
 	passwords *Passwords
 	names     *PlayerNames
 	prices    ScorePrices
+	pages     *SitePages
 	mail      bool
 }
 
-// NewUsers returns the users of a store. With mail, new users get a link that verifies their
-// address.
-func NewUsers(store UserStore, passwords *Passwords, names *PlayerNames, prices ScorePrices, mail bool) *Users {
-	return &Users{store: store, passwords: passwords, names: names, prices: prices, mail: mail}
+// NewUsers returns the users of a store. Those who register accept the terms in pages. With mail, new
+// users get a link that verifies their address.
+func NewUsers(store UserStore, passwords *Passwords, names *PlayerNames, prices ScorePrices, pages *SitePages, mail bool) *Users {
+	return &Users{store: store, passwords: passwords, names: names, prices: prices, pages: pages, mail: mail}
 }
 
 // Registration is the form that creates an account.
@@ -91,15 +94,18 @@ type Registration struct {
 	Email, Password, Nickname string
 	PlayerName                string // empty for none
 	Verified                  bool
+	TermsVersion              string // the terms that the user accepts
 }
 
 // Register adds a user. It returns an Invalid fault that names every wrong field, or a Duplicate
 // fault when the e-mail or the player's name is taken.
 func (u *Users) Register(ctx context.Context, r Registration) (Credentials, error) {
-	newUser, err := u.newUser(ctx, r)
+	texts := u.pages.Texts()
+	newUser, err := u.newUser(ctx, r, texts.checkConsent(r.TermsVersion))
 	if err != nil {
 		return Credentials{}, err
 	}
+	newUser.TermsVersion = texts.TermsVersion()
 	user, err := u.store.CreateUser(ctx, Registrant, newUser)
 	return Credentials{User: user, PasswordHash: newUser.PasswordHash}, err
 }
@@ -107,7 +113,7 @@ func (u *Users) Register(ctx context.Context, r Registration) (Credentials, erro
 // Add adds a user for an administrator, as Register does, with a permission that the actor
 // can grant.
 func (u *Users) Add(ctx context.Context, by Actor, r Registration, permission Permission) (User, error) {
-	newUser, err := u.newUser(ctx, r)
+	newUser, err := u.newUser(ctx, r, nil)
 	if err != nil {
 		return User{}, err
 	}
@@ -128,10 +134,11 @@ func (u *Users) RequestRegistration(ctx context.Context, r Registration) error {
 	return u.store.QueueRegistration(ctx, newUser)
 }
 
-// newUser validates a registration, and returns the user to add.
-func (u *Users) newUser(ctx context.Context, r Registration) (NewUser, error) {
+// newUser validates a registration, and returns the user to add. A fault of other fields is told with those of these.
+func (u *Users) newUser(ctx context.Context, r Registration, others error) (NewUser, error) {
 	var wrong fieldFaults
 	newUser := u.validate(r, &wrong)
+	wrong.add(others)
 	wrong.add(u.passwords.Check("password", r.Password, r.Email))
 	if err := wrong.fault(); err != nil {
 		return NewUser{}, err

@@ -21,7 +21,7 @@ func (s *Server) handleRequestVerification(ctx context.Context, rc *fasthttp.Req
 // registration and opens a session.
 func (s *Server) handleVerifyEmail(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	f := decode.ParseForm(rc)
-	confirmation := core.Confirmation{Token: f.Str("token")}
+	confirmation := core.Confirmation{Token: f.Str("token"), TermsVersion: f.OptionalStr("terms_version", "")}
 	for name, field := range map[string]**string{
 		"password": &confirmation.Password, "nickname": &confirmation.Nickname, "player_name": &confirmation.PlayerName,
 	} {

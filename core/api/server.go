@@ -59,7 +59,8 @@ type Services struct {
 	Scores        *core.Scores
 	Reports       *core.Reports
 	Audit         *core.Audit
-	Links         *core.Links // nil if the site sends no e-mail
+	Links         *core.Links     // nil if the site sends no e-mail
+	Pages         *core.SitePages // nil for none
 	Site          core.Site
 	// Counts counts what the site has, for administrators.
 	Counts func(context.Context) (core.Counts, error)
@@ -79,6 +80,9 @@ type Server struct {
 	launchers *Mount // nil for none
 	console   *Mount // nil for none
 	pages     Pages
+
+	siteAssets assetCache
+	pageAssets assetCache
 }
 
 // Mount is another adapter on the public listener.
@@ -280,7 +284,8 @@ func (s *Server) routes() *router.Router {
 		handle(fasthttp.MethodGet, logoPath, s.public(serveAsset(httpserver.NewCompressedAsset(s.Site.Logo, "image/png", "no-cache"))))
 	}
 	handle(fasthttp.MethodGet, "/api", s.public(s.handleIndex))
-	handle(fasthttp.MethodGet, "/api/site", s.public(serveAsset(s.siteAsset())))
+	handle(fasthttp.MethodGet, "/api/site", s.public(s.handleSite))
+	handle(fasthttp.MethodGet, sitePagePath+"{page}", s.public(s.handleSitePage))
 
 	handle(fasthttp.MethodPost, "/api/auth/login", s.public(s.handleLogin))
 	handle(fasthttp.MethodPost, "/api/auth/logout", s.requireUser(s.handleLogout))

@@ -1,7 +1,10 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
+
+	"github.com/valyala/fasthttp"
 
 	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/httpserver"
@@ -15,6 +18,9 @@ type siteJSON struct {
 	Accent       string         `json:"accent"`
 	Contact      string         `json:"contact"`
 	Logo         string         `json:"logo"` // path; empty for none
+	Pages        []sitePageJSON `json:"pages"`
+	Announcement string         `json:"announcement"`  // HTML; empty for none
+	TermsVersion string         `json:"terms_version"` // empty without terms
 	Registration string         `json:"registration"`
 	Mail         bool           `json:"mail"`
 	Launchers    string         `json:"launchers,omitempty"` // path of their API; empty for none
@@ -28,6 +34,12 @@ type siteJSON struct {
 	Costs        costsJSON      `json:"costs"`
 	Rewards      rewardsJSON    `json:"rewards"`
 	Quotas       quotasJSON     `json:"quotas"`
+}
+
+// sitePageJSON is a page of the operator, at /site/{name}.
+type sitePageJSON struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
 }
 
 // boundsJSON are the least and the most characters of a text.
@@ -77,11 +89,12 @@ type quotasJSON struct {
 }
 
 // site returns what the site says of itself.
-func (s *Server) site() siteJSON {
+func (s *Server) site(texts *core.SiteTexts, language string) siteJSON {
 	site := s.Site
 	name := boundsJSON{1, core.MaxName}
 	body := siteJSON{
 		Name: site.Branding.Name, Description: site.Branding.Description, Accent: site.Branding.Accent, Contact: site.Branding.Contact, Logo: s.LogoPath(),
+		Pages: []sitePageJSON{}, TermsVersion: texts.TermsVersion(),
 		Registration: s.config.Registration, Mail: s.Links != nil, TexturesURL: site.TexturesURL,
 		PlayerName: playerNameJSON{boundsJSON{site.Players.NameMin, site.Players.NameMax}, site.Players.NamePattern, site.Players.Rule()},
 		Nickname:   name, TextureName: name,
@@ -92,6 +105,11 @@ func (s *Server) site() siteJSON {
 		Rewards:      rewardsJSON{site.Scores.Registration, site.Scores.UploadReward, site.Scores.LikeReward, site.Scores.SignReward},
 		Quotas:       quotasJSON(site.Quotas),
 	}
+	for _, page := range texts.Pages(language) {
+		body.Pages = append(body.Pages, sitePageJSON{page.Name, page.Title})
+	}
+	announcement, _ := texts.Page(core.Announcement, language)
+	body.Announcement = announcement.HTML
 	for _, size := range skin.UploadSizes() {
 		body.Upload.Sizes = append(body.Upload.Sizes, sizeJSON(size))
 	}
@@ -112,11 +130,19 @@ func (s *Server) LogoPath() string {
 	return logoPath
 }
 
-// siteAsset returns the response of GET /api/site, which is the same until core starts again.
-func (s *Server) siteAsset() *httpserver.Asset {
-	body, err := json.Marshal(s.site())
-	if err != nil {
-		panic(err) // of strings and numbers it never fails
-	}
-	return httpserver.NewAsset(body, typeJSON, "")
+// handleSite handles GET /api/site, which is the same until core starts again or a page of the site changes.
+func (s *Server) handleSite(_ context.Context, rc *fasthttp.RequestCtx) error {
+	texts := s.Pages.Texts()
+	language := httpserver.Language(rc, siteLanguages...)
+	s.siteAssets.get(texts, language, func() *httpserver.Asset {
+		body, err := json.Marshal(s.site(texts, language))
+		if err != nil {
+			panic(err) // of strings and numbers it never fails
+		}
+		return httpserver.NewAsset(body, typeJSON, "")
+	}).Serve(rc)
+	return nil
 }
+
+// siteLanguages are the languages of the pages.
+var siteLanguages = []string{"en", "zh"}

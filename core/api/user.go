@@ -57,7 +57,7 @@ func (s *Server) handleRegister(ctx context.Context, rc *fasthttp.RequestCtx) er
 	}
 	f := decode.ParseForm(rc)
 	confirm := s.config.Registration == "confirm"
-	registration := core.Registration{Email: f.Str("email"), Nickname: f.Str("nickname"), PlayerName: f.OptionalStr("player_name", "")}
+	registration := core.Registration{Email: f.Str("email"), Nickname: f.Str("nickname"), PlayerName: f.OptionalStr("player_name", ""), TermsVersion: f.OptionalStr("terms_version", "")}
 	if !confirm {
 		registration.Password = f.Str("password")
 	}

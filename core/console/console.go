@@ -8,6 +8,7 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"embed"
@@ -41,6 +42,8 @@ var embedded embed.FS
 type Site struct {
 	Branding core.Branding
 	LogoPath string // empty without a logo
+	// Texts returns the operator's present texts.
+	Texts func() *core.SiteTexts
 	// PicturesURL is the origin of pictures, as in https://pictures.example.org, if it is not that
 	// of the pages; empty if it is.
 	PicturesURL string
@@ -59,27 +62,48 @@ type Server struct {
 	limiters clientapi.Limiters
 	insecure logging.OncePerMinute // warnings that the cookie is not protected by TLS
 
+	policy string // Content-Security-Policy of the index pages
+	accent accent
+
+	mu      sync.Mutex
 	indexes map[string]*httpserver.Asset // by the path below Root, as in newIndexes
-	policy  string                       // Content-Security-Policy of the index pages
-	accent  accent
+	texts   *core.SiteTexts              // with which the indexes were made
 }
 
 // New returns a server of the console.
 func New(opts httpserver.Options, sessions *core.Sessions, site Site, limiters clientapi.Limiters) (*Server, error) {
 	opts.Listener = "public"
-	accent := newAccent(site.Branding)
-	pages, err := newIndexes(site, accent.path)
+	s := &Server{sessions: sessions, site: site, opts: opts, limiters: limiters, accent: newAccent(site.Branding)}
+	pages, err := newIndexes(site, s.accent.path, nil)
 	if err != nil {
 		return nil, err
 	}
-	indexes := make(map[string]*httpserver.Asset, len(pages))
+	s.setIndexes(pages)
+	s.policy = newPolicy(site.PicturesURL)
+	return s, nil
+}
+
+func (s *Server) setIndexes(pages map[string]string) {
+	s.indexes = make(map[string]*httpserver.Asset, len(pages))
 	for path, page := range pages {
-		indexes[path] = httpserver.NewAsset([]byte(page), contentType("index.html"), "no-cache")
+		s.indexes[path] = httpserver.NewAsset([]byte(page), contentType("index.html"), "no-cache")
 	}
-	return &Server{
-		sessions: sessions, site: site, opts: opts, limiters: limiters,
-		indexes: indexes, policy: newPolicy(site.PicturesURL), accent: accent,
-	}, nil
+}
+
+// index returns the index page of a path below Root, with the operator's present texts, and whether the console has that page.
+func (s *Server) index(path string) (index *httpserver.Asset, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if texts := s.site.Texts(); texts != s.texts {
+		pages, err := newIndexes(s.site, s.accent.path, texts)
+		if err != nil {
+			panic(fmt.Sprintf("BUG: %v", err)) // there was none before
+		}
+		s.setIndexes(pages)
+		s.texts = texts
+	}
+	index, ok = s.indexes[path]
+	return cmp.Or(index, s.indexes[""]), ok
 }
 
 // newPolicy returns the Content-Security-Policy of the index page. There are no inline scripts, and pictures
@@ -253,10 +277,7 @@ func (s *Server) handlePage(rc *fasthttp.RequestCtx) error {
 	if s.site.LaunchersPath != "" {
 		header.Set(clientapi.HeaderLaunchers, s.site.LaunchersPath)
 	}
-	index, ok := s.indexes["/"+strings.Trim(strings.TrimPrefix(requested, Root), "/")]
-	if !ok {
-		index = s.indexes[""]
-	}
+	index, ok := s.index("/" + strings.Trim(strings.TrimPrefix(requested, Root), "/"))
 	index.Serve(rc)
 	if !ok && rc.Response.StatusCode() == fasthttp.StatusOK {
 		rc.SetStatusCode(fasthttp.StatusNotFound) // the page says so

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"html"
+	"log/slog"
 	"maps"
 	"os"
 	"path/filepath"
@@ -29,6 +31,9 @@ func pages(t *testing.T, site console.Site) client {
 	t.Helper()
 	limits := testenv.Must(config.Read[httpserver.Limits]("", nil))(t)
 	options := httpserver.Options{Limits: limits}
+	if site.Texts == nil {
+		site.Texts = func() *core.SiteTexts { return nil }
+	}
 	if site.Branding.Name == "" {
 		site.Branding = testenv.Must(config.Read[core.Branding]("", nil))(t)
 	}
@@ -147,6 +152,31 @@ func TestBranding(t *testing.T) {
 }
 
 var accentLink = regexp.MustCompile(`<link rel="stylesheet" href="(/console/[0-9a-f]+/accent\.css)">`)
+
+// The index page has what the operator tells visitors, and another text once that has changed.
+func TestOperator(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	write := func(name, text string) { testenv.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600)) }
+	write("rules.md", "Be kind.")
+	write("announcement.zh.md", "*\"周日\"*")
+	texts := testenv.Must(core.NewSitePages(dir, slog.New(slog.DiscardHandler)))(t)
+	site := console.Site{Texts: texts.Texts, Branding: testenv.Must(config.Read[core.Branding]("", []string{"CONTACT=help@example.org"}))(t)}
+	c := pages(t, site)
+	f := func(want string) {
+		t.Helper()
+		found := operatorMeta.FindStringSubmatch(string(c.Get(t, "/console/library").Body))
+		testenv.Equal(t, html.UnescapeString(found[1]), want, "what the operator tells")
+	}
+	f(`{"contact":"mailto:help@example.org","pages":{"en":[{"name":"rules","title":"Rules"}],"zh":[{"name":"rules","title":"Rules"}]},` +
+		`"announcement":{"en":"\u003cp\u003e\u003cem\u003e\u0026#34;周日\u0026#34;\u003c/em\u003e\u003c/p\u003e\n","zh":"\u003cp\u003e\u003cem\u003e\u0026#34;周日\u0026#34;\u003c/em\u003e\u003c/p\u003e\n"}}`)
+	write("announcement.zh.md", "")
+	write("rules.md", "")
+	testenv.Do(t, texts.Refresh(t.Context()))
+	f(`{"contact":"mailto:help@example.org","pages":{"en":[],"zh":[]},"announcement":{}}`)
+}
+
+var operatorMeta = regexp.MustCompile(`<meta name="operator" content="([^"]*)">`)
 
 // pageInMain matches a page in main.js: its path, and its module.
 var pageInMain = regexp.MustCompile(`(?m)^  "(/[a-z/]*)": \{.*\bimport\("\./(pages/[^"]+)"\)`)

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/json"
 	"fmt"
 	"html"
 	"path"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/veneer-skins/veneer/core"
 )
 
 const (
@@ -53,8 +56,12 @@ func languages() (all []string) {
 
 // newIndexes returns the index pages by the paths of the pages. They differ in the modules that the browser
 // loads at once. That of all other paths has an empty path.
-func newIndexes(site Site, accentPath string) (indexes map[string]string, err error) {
+func newIndexes(site Site, accentPath string, texts *core.SiteTexts) (indexes map[string]string, err error) {
 	template, err := embedded.ReadFile(indexName)
+	if err != nil {
+		return nil, err
+	}
+	operator, err := json.Marshal(newOperator(site.Branding, texts))
 	if err != nil {
 		return nil, err
 	}
@@ -79,6 +86,7 @@ func newIndexes(site Site, accentPath string) (indexes map[string]string, err er
 			"{base}", base(), "{preloads}", strings.TrimSuffix(preloads.String(), "\n"), "{pictures}", html.EscapeString(site.PicturesURL),
 			"{name}", html.EscapeString(site.Branding.Name), "{description}", html.EscapeString(site.Branding.Description), "{logo}", site.LogoPath, "{accent}", accentLink,
 			"{languages}", languages,
+			"{operator}", html.EscapeString(string(operator)),
 		).Replace(string(template))
 	}
 	return indexes, nil
@@ -99,6 +107,32 @@ func withPaths(module string, content []byte) []byte {
 		}
 		return slices.Concat(parts[1], []byte(toRoot+file), parts[3])
 	})
+}
+
+// operator is what the operator tells visitors, by the languages of the console.
+type operator struct {
+	Contact      string                    `json:"contact"` // URL
+	Pages        map[string][]operatorPage `json:"pages"`
+	Announcement map[string]string         `json:"announcement"` // HTML
+}
+
+type operatorPage struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+}
+
+func newOperator(branding core.Branding, texts *core.SiteTexts) operator {
+	o := operator{branding.ContactURL(), map[string][]operatorPage{}, map[string]string{}}
+	for _, language := range languages() {
+		o.Pages[language] = []operatorPage{}
+		for _, page := range texts.Pages(language) {
+			o.Pages[language] = append(o.Pages[language], operatorPage{page.Name, page.Title})
+		}
+		if announcement, ok := texts.Page(core.Announcement, language); ok {
+			o.Announcement[language] = announcement.HTML
+		}
+	}
+	return o
 }
 
 // staticImports returns modules and all modules that are loaded before they run, without duplicates.

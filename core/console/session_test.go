@@ -51,7 +51,7 @@ func (s testSite) serve(t *testing.T) client {
 	t.Helper()
 	d := s.NewDomain(t)
 	public := s.NewAPI(t, s.Options(), d.Services)
-	site := console.Site{Branding: s.Setup.Site, UserJSON: api.UserJSON}
+	site := console.Site{Branding: s.Setup.Site, Texts: s.Pages.Texts, UserJSON: api.UserJSON}
 	server := testenv.Must(console.New(s.Options(), d.Sessions, site, public.Limiters()))(t)
 	public.MountConsole(api.Mount{Root: console.Root, Handler: server.Handler})
 	return connect(t, public.HTTP())

@@ -67,6 +67,7 @@ type Site struct {
 	URL   string       // of the database
 	SQL   *pgx.Conn    // connection of the test itself
 	Files *blobstore.Store
+	Pages *core.SitePages // nil for none
 
 	Users atomic.Int64 // number of users signed up
 	now   atomic.Int64 // Unix time, in milliseconds
@@ -150,7 +151,7 @@ func (s *Site) NewDomain(t *testing.T) Domain {
 	logins := core.NewLogins(db, passwords, setup.Logins, s.Clock)
 	d := Domain{DB: db, Logins: logins, Passwords: passwords, Services: api.Services{
 		Site:          core.Site{Branding: setup.Site, Players: setup.Players, Textures: setup.Textures.Limits, Quotas: setup.Quotas, Scores: setup.Scores},
-		Users:         core.NewUsers(db, passwords, names, setup.Scores, mails),
+		Users:         core.NewUsers(db, passwords, names, setup.Scores, s.Pages, mails),
 		Accounts:      core.NewAccounts(db, logins, passwords, mails),
 		Sessions:      core.NewSessions(db, logins, core.NewTokens(keys, "veneer", setup.TokenTTL, s.Clock), setup.SessionLimits, s.Clock),
 		UserSessions:  core.NewUserSessions(db, setup.Yggdrasil.LauncherLimits),
@@ -164,9 +165,10 @@ func (s *Site) NewDomain(t *testing.T) Domain {
 		Audit:         core.NewAudit(db),
 		Counts:        db.Counts,
 		Check:         db.Check,
+		Pages:         s.Pages,
 	}}
 	if mails {
-		d.Links = core.NewLinks(db, passwords, names, setup.Mail, setup.Scores, s.Clock)
+		d.Links = core.NewLinks(db, passwords, names, setup.Mail, setup.Scores, s.Pages, s.Clock)
 	}
 	return d
 }

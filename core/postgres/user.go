@@ -24,8 +24,8 @@ const insertUser = `
 		UNION ALL
 		SELECT uid, 'player' FROM players WHERE name_key = @player_key
 	), u AS (
-		INSERT INTO users (email, email_key, nickname, nickname_key, password_hash, permission, verified, score)
-		SELECT @email, @email_key, @nickname, @nickname_key, @password_hash, @permission, @verified, @score WHERE NOT EXISTS (SELECT FROM conflicts)
+		INSERT INTO users (email, email_key, nickname, nickname_key, password_hash, permission, verified, score, terms_version)
+		SELECT @email, @email_key, @nickname, @nickname_key, @password_hash, @permission, @verified, @score, @terms_version WHERE NOT EXISTS (SELECT FROM conflicts)
 		RETURNING *
 	), p AS (
 		INSERT INTO players (uid, name, name_key)
@@ -57,7 +57,7 @@ func addUser(ctx context.Context, q querier, user core.NewUser) (core.User, erro
 	}](ctx, q, append(statements, statement{insertUser, []any{pgx.NamedArgs{
 		"email": user.Email, "email_key": user.EmailKey, "nickname": user.Nickname, "nickname_key": casefold.SearchKey(user.Nickname),
 		"password_hash": user.PasswordHash, "permission": user.Permission, "verified": user.Verified, "score": user.Score, "verify": user.Verify,
-		"player": user.Player.Name, "player_key": user.Player.Key,
+		"player": user.Player.Name, "player_key": user.Player.Key, "terms_version": user.TermsVersion,
 	}}})...)
 	row, err := one(rows, failure("add a user", uniqueFault(err, errPlayerTaken)), errConflictGone)
 	switch {

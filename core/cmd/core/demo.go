@@ -23,12 +23,13 @@ const (
 	demoPassword = "demo-password"
 )
 
-// withoutLimits returns settings that allow the demo data: without quotas and scores, and with
+// withoutLimits returns settings that allow the demo data: without quotas, scores and terms, and with
 // permissive names and sizes.
 func (s settings) withoutLimits() settings {
 	s.Quotas, s.Scores = core.Quotas{}, core.ScorePrices{}
 	s.Players = core.PlayerLimits{NamePattern: ".*", NameMin: 1, NameMax: 16}
 	s.Textures.Limits = skin.DefaultLimits()
+	s.Site.PagesDir = "" // the demo user accepts no terms
 	return s
 }
 
@@ -40,7 +41,7 @@ func addDemo(ctx context.Context, cfg settings, db *postgres.DB, files *blobstor
 	if err := db.Check(ctx); err != nil {
 		return config.In(prefix, err)
 	}
-	services, err := newServices(cfg.withoutLimits(), db, files, passwords, logins)
+	services, err := newServices(cfg.withoutLimits(), db, files, passwords, logins, log)
 	if err != nil {
 		return err
 	}

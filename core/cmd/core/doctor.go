@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"net/url"
@@ -19,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/mail"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/shared/blobstore"
@@ -145,6 +147,9 @@ func (d *doctor) open(ctx context.Context) (err error) {
 		return err
 	}
 	if _, err = d.Site.ReadLogo(); err != nil {
+		return config.In(prefix+"SITE_", err)
+	}
+	if _, err = core.NewSitePages(d.Site.PagesDir, slog.New(slog.DiscardHandler)); err != nil {
 		return config.In(prefix+"SITE_", err)
 	}
 	d.db, err = postgres.Open(ctx, d.Config)

@@ -74,7 +74,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	// Services.
 	passwords := core.NewPasswords(cfg.Site.Name)
 	logins := core.NewLogins(db, passwords, cfg.Logins, time.Now)
-	services, err := newServices(cfg, db, files, passwords, logins)
+	services, err := newServices(cfg, db, files, passwords, logins, log)
 	if err != nil {
 		return err
 	}
@@ -152,6 +152,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 		func(ctx context.Context) { db.Listen(ctx, log, feed.Notify) },
 		func(ctx context.Context) { db.LogOwnerRights(ctx, log) },
 		outbox.Run,
+		services.Pages.Run,
 		readLastBackup,
 		trimmer(log, "sessions", services.Sessions.Trim),
 		trimmer(log, "changes", feed.Trim),
@@ -225,7 +226,7 @@ func addConsole(cfg settings, services api.Services, to *api.Server, options htt
 	if cfg.Console == "off" {
 		return nil, nil
 	}
-	site := console.Site{Branding: cfg.Site, LogoPath: to.LogoPath(), PicturesURL: cfg.picturesURL(), LaunchersPath: to.LaunchersPath(), UserJSON: api.UserJSON}
+	site := console.Site{Branding: cfg.Site, LogoPath: to.LogoPath(), Texts: services.Pages.Texts, PicturesURL: cfg.picturesURL(), LaunchersPath: to.LaunchersPath(), UserJSON: api.UserJSON}
 	server, err := console.New(options, services.Sessions, site, to.Limiters())
 	if err != nil {
 		return nil, fmt.Errorf("BUG: the console cannot be served: %w", err)
@@ -248,7 +249,9 @@ func addPages(cfg settings, db *postgres.DB, feed *core.Feed, to *api.Server, op
 }
 
 // newServices returns the services behind the public API.
-func newServices(cfg settings, db *postgres.DB, files *blobstore.Store, passwords *core.Passwords, logins *core.Logins) (api.Services, error) {
+func newServices(
+	cfg settings, db *postgres.DB, files *blobstore.Store, passwords *core.Passwords, logins *core.Logins, log *slog.Logger,
+) (api.Services, error) {
 	names, err := playerNames(cfg.Players)
 	if err != nil {
 		return api.Services{}, err
@@ -257,18 +260,22 @@ func newServices(cfg settings, db *postgres.DB, files *blobstore.Store, password
 	if err != nil {
 		return api.Services{}, config.In(prefix+"SITE_", err)
 	}
+	texts, err := core.NewSitePages(cfg.Site.PagesDir, log)
+	if err != nil {
+		return api.Services{}, config.In(prefix+"SITE_", err)
+	}
 	tokens := core.NewTokens(cfg.TokenKeys, cfg.TokenIssuer, cfg.TokenTTL, time.Now)
 	var links *core.Links
 	if cfg.sendsMail() {
-		links = core.NewLinks(db, passwords, names, cfg.Mail, cfg.Scores, time.Now)
+		links = core.NewLinks(db, passwords, names, cfg.Mail, cfg.Scores, texts, time.Now)
 	}
 	return api.Services{
-		Links: links,
+		Links: links, Pages: texts,
 		Site: core.Site{
 			Branding: cfg.Site, Logo: logo, Players: cfg.Players, Textures: cfg.Textures.Limits, Quotas: cfg.Quotas, Scores: cfg.Scores, TexturesURL: strings.TrimRight(cfg.TexturesURL, "/"),
 			IsHidden: cfg.Pages.Indexing == "off",
 		},
-		Users:         core.NewUsers(db, passwords, names, cfg.Scores, cfg.sendsMail()),
+		Users:         core.NewUsers(db, passwords, names, cfg.Scores, texts, cfg.sendsMail()),
 		Accounts:      core.NewAccounts(db, logins, passwords, cfg.sendsMail()),
 		Sessions:      core.NewSessions(db, logins, tokens, cfg.SessionLimits, time.Now),
 		UserSessions:  core.NewUserSessions(db, cfg.Yggdrasil.LauncherLimits),

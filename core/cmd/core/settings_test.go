@@ -117,6 +117,7 @@ var wrongSettings = map[string]configtest.InvalidValue{
 	"CORE_SITE_WALL":                        {Value: "maybe"},
 	"CORE_SITE_INDEXING":                    {Value: "no"},
 	"CORE_SITE_LOGO":                        {Value: "/nowhere/logo.png"},
+	"CORE_SITE_PAGES":                       {Value: "/nowhere/pages"},
 	"CORE_MAIL_URL":                         {Value: "skins.example.org", Environ: withMail},
 	"CORE_MAIL_VERIFICATION_TTL":            {Value: "1s"},
 	"CORE_MAIL_RESET_TTL":                   {Value: "59s"},

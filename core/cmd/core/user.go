@@ -62,7 +62,7 @@ func userAddCommand(ctx context.Context, i cli.Invocation) error {
 		return err
 	}
 	defer db.Close()
-	user, err := core.NewUsers(db, core.NewPasswords(cfg.Site), names, cfg.Scores, false).Add(ctx, core.CLIActor, core.Registration{
+	user, err := core.NewUsers(db, core.NewPasswords(cfg.Site), names, cfg.Scores, nil, false).Add(ctx, core.CLIActor, core.Registration{
 		Email: email, Password: password, Nickname: *nickname, PlayerName: *player, Verified: *verified,
 	}, core.Permission(*permission))
 	if err != nil {
@@ -188,7 +188,7 @@ func withUser(ctx context.Context, cfg postgres.Config, email string, do func(*p
 		return err
 	}
 	defer db.Close()
-	user, err := core.NewUsers(db, nil, nil, core.ScorePrices{}, false).ByEmail(ctx, email)
+	user, err := core.NewUsers(db, nil, nil, core.ScorePrices{}, nil, false).ByEmail(ctx, email)
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,7 @@
 import { render } from "preact";
 import { useEffect, useErrorBoundary } from "preact/hooks";
 import { batch, effect, signal } from "@preact/signals";
-import { html, logo, notify, Notices, Picture, sentence, siteName, Sitting, subject } from "./parts/basics.js";
+import { html, logo, notify, Notices, operator, Picture, sentence, siteName, sitePage, Sitting, subject } from "./parts/basics.js";
 import { Icon, Menu } from "./parts/menu.js";
 import { forgetLists, href, navigate, place, restoreScroll, signInPath, target } from "./router.js";
 import { countReports, openReports, signOut, start, user } from "./session.js";
@@ -49,6 +49,11 @@ const entrances = ["/signin", "/register", "/reset", "/verify"];
 const shown = signal(/** @type {Shown} */ ({ Page: null, title: "missing.title" }));
 /** What takes files that are dropped on any page; it is loaded after the first one. */
 const dropTarget = signal(/** @type {any} */ (null));
+
+/** Makes elements of the announcement's HTML. Nothing is drawn before it is loaded, as the page would jump. */
+const rich = signal(/** @type {((content: string) => any) | null} */ (null));
+const isAnnounced = Object.keys(operator.announcement).length > 0;
+if (isAnnounced) import("./parts/rich.js").then((part) => { rich.value = part.rich; }, () => { rich.value = () => ""; });
 
 const words = load();
 words.catch(() => {}); // the sentence of the index page stays
@@ -266,6 +271,7 @@ function Frame() {
       event.preventDefault(); // the fragment may be the token of a link
       document.getElementById("main")?.focus();
     }}>${t("frame.skip")}</a>
+    ${isAnnounced && html`<aside class="announcement rich" aria-label=${t("frame.announcement")}>${rich.value?.(operator.announcement[language.value])}</aside>`}
     <header><div class="bar">
       <a class=${logo ? "brand" : "brand own"} href=${href("/")}>${logo && html`<img src=${logo} alt="" width="28" height="28" />`}<bdi>${siteName}</bdi></a>
       <nav aria-label=${t("frame.pages")}><${Links} paths=${account ? navigation : openNavigation} /></nav>
@@ -277,7 +283,11 @@ function Frame() {
       ${pages[path]?.admin && isAdministrator(account) && html`<nav class="chips" aria-label=${t("frame.administration")}><${Links} paths=${administration} /></nav>`}
       <${Boundary} Page=${Page} />
     </main>
-    <footer><a href=${href("/connect")}>${t("connect.title")}</a><a href="/api/docs">${t("frame.api")}</a></footer>
+    <footer>
+      <a href=${href("/connect")}>${t("connect.title")}</a><a href="/api/docs">${t("frame.api")}</a>
+      ${operator.pages[language.value].map(({ name, title }) => html`<a key=${name} href=${sitePage(name)}><bdi>${title}</bdi></a>`)}
+      ${operator.contact && html`<a href=${operator.contact}>${t("frame.contact")}</a>`}
+    </footer>
     ${dropTarget.value && html`<${dropTarget.value} />`}
     <${Notices} />`;
 }
@@ -285,7 +295,7 @@ function Frame() {
 // The first page takes the place of the sentence in the index page, once it can be drawn with its words.
 let isDrawn = false;
 effect(() => {
-  if (isDrawn || !language.value || !shown.value.Page) return;
+  if (isDrawn || !language.value || !shown.value.Page || isAnnounced && !rich.value) return;
   isDrawn = true;
   render(html`<${Frame} />`, document.body);
 });

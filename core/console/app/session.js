@@ -303,6 +303,7 @@ export async function countReports() {
 /**
  * What the API says of the site. A quota of 0 is none, and so is a limit of bytes.
  * @typedef {object} Site
+ * @property {string} terms_version empty without terms
  * @property {"open" | "confirm" | "closed"} registration
  * @property {boolean} mail
  * @property {string} [launchers] path of the API of launchers
@@ -334,4 +335,10 @@ export function site() {
     throw error;
   });
   return asked;
+}
+
+/** Reads anew what the API says of the site, since that has changed. */
+export function siteAnew() {
+  asked = undefined;
+  return site();
 }

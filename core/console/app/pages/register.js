@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { asTyped, html, Form, notify, Reading, useRead } from "../parts/basics.js";
+import { consent, reconsider } from "../parts/consent.js";
 import { href, navigate } from "../router.js";
 import { request, signIn, site } from "../session.js";
 import { t, translate } from "../words.js";
@@ -19,7 +20,10 @@ export default function Register() {
   /** @param {Record<string, string>} values */
   async function submit(values) {
     if (!values.player_name) delete values.player_name;
-    const answer = await request("POST", "/api/auth/register", values);
+    const answer = await request("POST", "/api/auth/register", values).catch(async (error) => {
+      await reconsider(error);
+      throw error;
+    });
     if (!answer.data?.token) {
       sent.value = true;
       return;
@@ -39,7 +43,7 @@ export default function Register() {
     ${mode === "closed" && html`<p>${t("register.closed")}</p>`}
     ${sent.value && html`<p role="status">${t("register.sent")}</p>`}
     ${!sent.value && (mode === "open" || mode === "confirm") && html`<${Form} action=${t("register.action")} onSubmit=${submit}
-      fields=${mode === "open" ? [email, nickname, player, password] : [email, nickname, player]} />`}
+      fields=${mode === "open" ? [email, nickname, player, password, ...consent()] : [email, nickname, player]} />`}
     <p class="links"><a href=${href("/signin")}>${t("register.signin")}</a></p>
   </section>`;
 }

@@ -1,5 +1,6 @@
 import { useSignal } from "@preact/signals";
 import { asTyped, html, Form, notify, useSite } from "../parts/basics.js";
+import { consent, reconsider } from "../parts/consent.js";
 import { href, linkToken, navigate, place } from "../router.js";
 import { APIError, refreshUser, request, signIn, user } from "../session.js";
 import { t, translate } from "../words.js";
@@ -17,6 +18,7 @@ export default function Verify() {
     try {
       answer = await request("POST", "/api/auth/verify", { ...values, token });
     } catch (error) {
+      await reconsider(error);
       // A link that does not say which kind it is may be one of a registration, which asks for a password.
       if (isRegistration.value || !(error instanceof APIError) || !error.fields.password) throw error;
       isRegistration.value = true;
@@ -39,6 +41,7 @@ export default function Verify() {
       { name: "password", label: t("field.password"), hint: about && t("field.passwordHint", { n: about.password.min }), type: "password", autocomplete: "new-password", required: true },
       { name: "nickname", label: t("verify.nickname"), hint: t("verify.keep"), autocomplete: "nickname", maxlength: about?.nickname.max },
       { name: "player_name", label: t("verify.player"), hint: [t("verify.keep"), about && translate(about.player_name.rule)].filter(Boolean).join(" "), maxlength: about?.player_name.max, autocomplete: "off", ...asTyped },
+      ...consent(),
     ] : []} />
   </section>`;
 }

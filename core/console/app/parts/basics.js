@@ -5,7 +5,7 @@ import { batch, signal, useSignal } from "@preact/signals";
 import htm from "htm";
 import { place } from "../router.js";
 import { APIError, ended, knownSite, request, site, user } from "../session.js";
-import { t, translate } from "../words.js";
+import { language, t, translate } from "../words.js";
 
 /** @type {(strings: TemplateStringsArray, ...values: any[]) => any} */
 export const html = htm.bind(h);
@@ -270,7 +270,7 @@ export const asTyped = { autocapitalize: "none", autocorrect: false, spellcheck:
 
 /**
  * A labelled field with its errors. A password can be shown.
- * @param {{name: string, label: string, hint?: string, errors?: string[]} & Record<string, any>} props errors: of the API; with rows, the text may have line feeds
+ * @param {{name: string, label: string, hint?: any, errors?: string[]} & Record<string, any>} props errors: of the API; with rows, the text may have line feeds
  */
 export function Field({ name, label, hint, errors = [], ...input }) {
   const isShown = useSignal(false);
@@ -278,6 +278,13 @@ export function Field({ name, label, hint, errors = [], ...input }) {
   const turn = isShown.value ? t("field.hide") : t("field.show");
   if (isSecret) Object.assign(input, asTyped, isShown.value && { type: "text" });
   const described = [hint && name + "-hint", errors.length && name + "-errors"].filter(Boolean).join(" ");
+  if (input.type === "checkbox") {
+    return html`<div class="field">
+      <label class="check"><input id=${name} name=${name} aria-invalid=${errors.length ? "true" : undefined} aria-describedby=${described || undefined} ...${input} />${label}</label>
+      <p class="hint" id=${name + "-hint"}>${hint}</p>
+      ${errors.length > 0 && html`<p class="wrong" id=${name + "-errors"}>${errors.map(translate).join(" ")}</p>`}
+    </div>`;
+  }
   return html`<div class="field">
     <label for=${name}>${label}</label>
     ${hint && html`<p class="hint" id=${name + "-hint"}>${hint}</p>`}
@@ -363,6 +370,18 @@ export function Form({ fields, action, onSubmit, username, children }) {
 const meta = (name) => document.querySelector(`meta[name="${name}"]`)?.getAttribute("content") ?? "";
 
 export const siteName = meta("application-name");
+
+/**
+ * What the operator tells visitors: a URL for questions, and by language the pages at /site/ and the HTML of an announcement.
+ * @type {{contact: string, pages: Record<string, {name: string, title: string}[]>, announcement: Record<string, string>}}
+ */
+export const operator = JSON.parse(meta("operator"));
+
+/**
+ * Returns the address of one of the operator's pages in the reader's language.
+ * @param {string} name
+ */
+export const sitePage = (name) => `/site/${name}?lang=${language.value}`;
 
 /** The path of the site's logo; empty for none. */
 export const logo = meta("logo");

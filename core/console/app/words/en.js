@@ -7,6 +7,8 @@ export default {
   "frame.menu": "Menu",
   "frame.unread": "Notifications, {n} unread",
   "frame.signOut": "Sign out",
+  "frame.announcement": "Announcement",
+  "frame.contact": "Contact",
   "frame.api": "API documentation",
   "theme.label": "Colours",
   "theme.system": "System",
@@ -67,6 +69,8 @@ export default {
   "register.closed": "New accounts cannot be created here at the moment.",
   "register.sent": "An e-mail with a link is on its way to you. Open it and choose a password to create the account.",
   "register.made": "The account is created. Sign in with your password.",
+  "register.accept": "I have read the terms of this site, and accept them",
+  "register.readTerms": "Read the terms",
   "register.signin": "Sign in to an existing account",
 
   "verify.title": "Verify the e-mail address",

@@ -23,6 +23,8 @@ export const sentences = {
   "Please choose a password: the account is made with it.": "请设置密码：注册账号需要密码。",
   "Too many people are signing in at the moment. Please try again.": "目前登录的人太多，请重试。",
   "There were too many attempts to log in. Please wait before you try again.": "登录尝试过多，请稍候再试。",
+  "Please read the terms of this site, and accept them.": "请阅读并接受本站条款。",
+  "The terms of this site have changed. Please read them, and accept them again.": "本站条款已更改，请阅读后重新接受。",
   "Registration is closed.": "本站不开放注册。",
   "A super administrator cannot delete their own account.": "超级管理员不能删除自己的账号。",
   "This link does not work: it was used, or has expired, or the e-mail address or the password has changed since. Please ask for another one.":
@@ -149,6 +151,8 @@ const words = {
   "frame.menu": "菜单",
   "frame.unread": "通知，{n} 条未读",
   "frame.signOut": "退出登录",
+  "frame.announcement": "公告",
+  "frame.contact": "联系我们",
   "frame.api": "API 文档",
   "theme.label": "配色",
   "theme.system": "跟随系统",
@@ -209,6 +213,8 @@ const words = {
   "register.closed": "本站目前不开放注册。",
   "register.sent": "含有链接的邮件已发出。请打开链接并设置密码，以完成注册。",
   "register.made": "账号已注册，请用密码登录。",
+  "register.accept": "我已阅读并接受本站条款",
+  "register.readTerms": "阅读条款",
   "register.signin": "使用已有账号登录",
 
   "verify.title": "验证电子邮箱",
