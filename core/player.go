@@ -54,8 +54,20 @@ type PlayerStore interface { //nolint:interfacebloat // Players, its only user, 
 	// FindPlayers lists players, the latest first.
 	FindPlayers(ctx context.Context, query PlayerQuery) (Page[FoundPlayer], error)
 
-	// DeletePlayer deletes a player.
+	// DeletePlayer deletes a player. For a day its owner can restore it, and no other user can take its name.
 	DeletePlayer(ctx context.Context, by Actor, player PlayerID) error
+
+	// DeletedPlayers lists the players of the token's user that can be restored, the last one first. Their
+	// LastModified is when they were deleted.
+	DeletedPlayers(ctx context.Context, token VerifiedToken) ([]Player, error)
+
+	// RestorePlayer restores a player that its owner had when it was deleted, else a NotFound fault. Textures that
+	// the owner may no longer use stay off. It takes the refund of the deletion back, and otherwise costs nothing.
+	// A taken name, a reached quota and a score that is too low are faults as in CreatePlayer.
+	RestorePlayer(ctx context.Context, owner UserID, player PlayerID, quotas Quotas) (Player, error)
+
+	// TrimDeletedPlayers deletes players that can no longer be restored and returns how many.
+	TrimDeletedPlayers(ctx context.Context) (int, error)
 
 	// RenamePlayer renames a player. A taken name is a fault as in CreatePlayer.
 	RenamePlayer(ctx context.Context, by Actor, player PlayerID, name NewPlayer) (Player, error)
@@ -207,6 +219,23 @@ func (p *Players) Find(ctx context.Context, query PlayerQuery) (Page[FoundPlayer
 func (p *Players) Delete(ctx context.Context, by Actor, player PlayerID) error {
 	return p.store.DeletePlayer(ctx, by, player)
 }
+
+// Restorable is for how long a deleted player can be restored.
+const Restorable = 24 * time.Hour
+
+// Deleted lists the players of the token's user that can be restored, the last one first. Their LastModified is when
+// they were deleted.
+func (p *Players) Deleted(ctx context.Context, token VerifiedToken) ([]Player, error) {
+	return p.store.DeletedPlayers(ctx, token)
+}
+
+// Restore restores a deleted player of the caller.
+func (p *Players) Restore(ctx context.Context, caller Caller, player PlayerID) (Player, error) {
+	return p.store.RestorePlayer(ctx, caller.ID, player, p.pricing.Quotas)
+}
+
+// Trim deletes players that can no longer be restored and returns how many.
+func (p *Players) Trim(ctx context.Context) (int, error) { return p.store.TrimDeletedPlayers(ctx) }
 
 // Rename renames a player.
 func (p *Players) Rename(ctx context.Context, by Actor, player PlayerID, name string) (Player, error) {

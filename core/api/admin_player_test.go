@@ -65,7 +65,8 @@ func TestAdminChangesPlayer(t *testing.T) {
 	f(admin.Delete(t, path), `{"code":0,"message":"<text>"}`, fmt.Sprintf(`player.delete %s {"uid": %d, "name": "Herobrine"}`, auditSubject(steve), user.UID))
 	admin.Delete(t, path).IsError(t, 404, 3)
 	user.Get(t, "/api/players").Is(t, 200, "["+user.playerJSON(alex, "Alex", "0", "0")+"]")
-	user.player(t, "Herobrine") // the name is free again
+	admin.Post(t, "/api/players", `{"name":"Herobrine"}`).IsError(t, 409, 2, "name") // for the owner alone it is free
+	user.restore(t, steve).HasStatus(t, 200)
 }
 
 // An administrator changes their own players and those of users with a lower permission, and no
@@ -88,7 +89,7 @@ func TestAdminPlayerPermissions(t *testing.T) {
 	granted, refused := 0, 0
 	for by, owners := range map[*client][]client{&admin: {user, admin}, &root: {user, admin, peer, root}} {
 		for _, owner := range owners {
-			for _, a := range acts(*by, owner.player(t, "Steve"), "Alex", owner) {
+			for _, a := range acts(*by, owner.player(t, fmt.Sprintf("Steve%d", granted)), fmt.Sprintf("Alex%d", granted), owner) {
 				granted++
 				a.HasStatus(t, 200)
 			}

@@ -386,12 +386,13 @@ func recordOthers(t *testing.T, s testSite, seen seenResponses) {
 		c.Put(t, steve+"/textures", `{"skin":`+cape+`}`),
 		c.Delete(t, steve+"/textures"),
 		c.Delete(t, theirs), c.Delete(t, absent), c.Delete(t, steve),
+		c.Get(t, "/api/deleted-players"), c.restore(t, absent),
 	)
 
 	s.Setup.Quotas.Players, s.Setup.Quotas.ClosetItems, s.Setup.Quotas.Textures = 1, 1, 1
 	s.Setup.API.Limits.Uploads, s.Setup.API.Limits.Prices = 1, 1
 	full := s.serve(t).as(c.Token)
-	seen.record(t, add(full, "Ender"), addItem(full, classic))
+	seen.record(t, add(full, "Ender"), addItem(full, classic), full.restore(t, steve))
 	c.Delete(t, "/api/closet/"+cape) // else the closet would be full first
 	for range 2 {                    // the second time is beyond the limit of the rate
 		seen.record(t, full.upload(t, "name=F&type=skin", skinFile(t, 3)), full.price(t, "name=F&type=skin", skinFile(t, 3)))
@@ -402,6 +403,13 @@ func recordOthers(t *testing.T, s testSite, seen seenResponses) {
 	poor := s.serve(t).as(c.Token)
 	seen.record(t, add(poor, "Ender"), addItem(poor, classic), poor.upload(t, "name=F&type=skin", skinFile(t, 3)), poor.price(t, "name=F&type=skin", skinFile(t, 3)))
 	s.Setup = configured
+
+	s.Exec(t, "UPDATE deleted_players SET refund = 5")
+	seen.record(t, c.restore(t, steve))
+	s.Exec(t, "UPDATE deleted_players SET refund = NULL, name_key = 'alex'")
+	seen.record(t, c.restore(t, steve))
+	s.Exec(t, "UPDATE deleted_players SET name_key = 'steve'")
+	seen.record(t, c.restore(t, steve))
 
 	for _, e := range mustLoadContract(t).endpoints() {
 		if strings.HasPrefix(e.path, "/api/docs") || e.path == "/api/openapi.yaml" || e.path == "/api/site" {

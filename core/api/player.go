@@ -57,6 +57,44 @@ func (s *Server) handleAddPlayer(ctx context.Context, rc *fasthttp.RequestCtx, c
 	return writeOK(rc, "The player is added.", toPlayerJSON(player))
 }
 
+// deletedPlayerJSON is a player that can be restored.
+type deletedPlayerJSON struct {
+	PID             core.PlayerID  `json:"pid"`
+	UUID            uuid.UUID      `json:"uuid"`
+	Name            string         `json:"name"`
+	Skin            core.TextureID `json:"tid_skin"`
+	Cape            core.TextureID `json:"tid_cape"`
+	DeletedAt       timestamp      `json:"deleted_at"`
+	RestorableUntil timestamp      `json:"restorable_until"`
+}
+
+// handleListDeletedPlayers handles GET /api/deleted-players.
+func (s *Server) handleListDeletedPlayers(ctx context.Context, rc *fasthttp.RequestCtx, token core.VerifiedToken) error {
+	players, err := s.Players.Deleted(ctx, token)
+	if err != nil {
+		return err
+	}
+	bodies := make([]deletedPlayerJSON, len(players))
+	for i, p := range players {
+		until := p.LastModified.Add(core.Restorable)
+		bodies[i] = deletedPlayerJSON{p.ID, p.UUID, p.Name, p.Skin, p.Cape, timestamp(p.LastModified), timestamp(until)}
+	}
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, bodies)
+}
+
+// handleRestorePlayer handles POST /api/players/{pid}/restore.
+func (s *Server) handleRestorePlayer(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
+	pid, err := pathInteger(rc, "pid")
+	if err != nil {
+		return err
+	}
+	player, err := s.Players.Restore(ctx, caller, core.PlayerID(pid))
+	if err != nil {
+		return err
+	}
+	return writeOK(rc, "The player is restored.", toPlayerJSON(player))
+}
+
 // textureSelection returns the textures to set, nil for a slot that stays.
 func textureSelection(f *decode.Form) core.TextureSelection {
 	return core.TextureSelection{Skin: (*core.TextureID)(f.OptionalInteger("skin")), Cape: (*core.TextureID)(f.OptionalInteger("cape"))}

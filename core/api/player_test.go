@@ -155,7 +155,92 @@ func TestDeletePlayer(t *testing.T) {
 	c.Delete(t, steve).Is(t, 200, `{"code":0,"message":"<text>"}`)
 	c.Delete(t, steve).IsError(t, 404, 3)
 	c.Get(t, "/api/players").Is(t, 200, `[]`)
-	c.player(t, "Steve") // the name is free again
+	c.player(t, "Steve") // the name is free again, for the user
+}
+
+// restore restores a player.
+func (c client) restore(t *testing.T, path string) response {
+	t.Helper()
+	return c.Send(t, "POST", path+"/restore", body{})
+}
+
+// For a day the former owner, and nobody else, can restore a deleted player or take its name.
+func TestRestorePlayer(t *testing.T) {
+	t.Parallel()
+	c := start(t, "QUOTA_PLAYERS=1").signUp(t)
+	other := c.signUp(t)
+	skin, cape := c.texture(t, "name=Skin&type=steve", skinFile(t, 1)), c.texture(t, "name=Cape&type=cape", capeFile(t))
+	steve := c.player(t, "Steve")
+	c.Put(t, steve+"/textures", `{"skin":`+skin+`,"cape":`+cape+`}`)
+	uuid := c.site.Count(t, "SELECT hashtext(uuid::text) FROM players")
+	c.Get(t, "/api/deleted-players").Is(t, 200, `[]`)
+	c.restore(t, steve).IsError(t, 404, 3)
+	c.Delete(t, steve)
+	c.Delete(t, "/api/textures/"+cape)
+	listed := fmt.Sprintf(`[{"pid":%s,"uuid":"<uuid>","name":"Steve","tid_skin":%s,"tid_cape":%s,"deleted_at":"<time>","restorable_until":"<time>"}]`,
+		strings.TrimPrefix(steve, "/api/players/"), skin, cape)
+	c.Get(t, "/api/deleted-players").Is(t, 200, listed)
+	other.Get(t, "/api/deleted-players").Is(t, 200, `[]`)
+
+	for _, taken := range []response{
+		other.Post(t, "/api/players", `{"name":"sTEVE"}`),
+		other.Put(t, other.player(t, "Alex")+"/name", `{"name":"Steve"}`),
+	} {
+		taken.IsError(t, 409, 2, "name")
+	}
+	const registration = `{"email":"a@example.com","password":"correct horse","nickname":"A","player_name":"Steve"}`
+	c.Post(t, "/api/auth/register", registration).IsError(t, 409, 2, "player_name")
+	other.restore(t, steve).IsError(t, 404, 3)
+	c.Put(t, steve+"/name", `{"name":"Herobrine"}`).IsError(t, 404, 3)
+
+	changes := c.site.Count(t, "SELECT count(*) FROM changes")
+	c.restore(t, steve).Is(t, 200, done(c.playerJSON(steve, "Steve", skin, "0")))
+	c.Get(t, "/api/players").Is(t, 200, "["+c.playerJSON(steve, "Steve", skin, "0")+"]")
+	testenv.Equal(t, c.site.Count(t, "SELECT hashtext(uuid::text) FROM players WHERE name = 'Steve'"), uuid, "the hash of the UUID")
+	c.site.HasCount(t, changes+1, "SELECT count(*) FROM changes")
+	c.Get(t, "/api/deleted-players").Is(t, 200, `[]`)
+
+	// The name that the owner takes again, and the quota, leave no room.
+	c.Delete(t, steve)
+	again := c.player(t, "STEVE")
+	c.restore(t, steve).IsError(t, 403, 1)
+	c.Delete(t, again)
+	c.site.Exec(t, "UPDATE players SET name = 'Steve', name_key = 'steve'")
+	c.restore(t, steve).IsError(t, 409, 2, "name")
+	c.site.Exec(t, "UPDATE players SET name = 'Alex', name_key = 'alex'")
+
+	c.site.Exec(t, "UPDATE deleted_players SET deleted_at = deleted_at - interval '1 day'")
+	c.Get(t, "/api/deleted-players").Is(t, 200, `[]`)
+	c.restore(t, steve).IsError(t, 404, 3)
+	other.Put(t, "/api/players/"+fmt.Sprint(c.site.Count(t, "SELECT pid FROM players"))+"/name", `{"name":"Steve"}`).HasStatus(t, 200)
+	testenv.Equal(t, testenv.Must(c.Domain.Services.Players.Trim(t.Context()))(t), 2, "rows are trimmed")
+}
+
+// To restore a player takes its refund back, so that doing and undoing gains nothing. Of many, the latest 100 stay.
+func TestRestoredPlayerCosts(t *testing.T) {
+	t.Parallel()
+	c := start(t, "SCORE_REGISTRATION=10", "SCORE_PLAYER=7", "SCORE_REFUND_PLAYER=true").signUp(t)
+	scoreIs := func(want string) {
+		t.Helper()
+		c.Get(t, "/api/user").HasField(t, want, "score")
+	}
+	c.site.Exec(t, "UPDATE users SET score = 10")
+	steve := c.player(t, "Steve")
+	for range 2 {
+		c.Delete(t, steve)
+		scoreIs("10")
+		c.restore(t, steve).HasStatus(t, 200)
+		scoreIs("3")
+	}
+	c.Delete(t, steve)
+	c.site.Exec(t, "UPDATE users SET score = 6")
+	c.restore(t, steve).IsError(t, 403, 7)
+
+	c.site.Exec(t, `INSERT INTO deleted_players (pid, uid, uuid, name, name_key)
+		SELECT n, $1, gen_random_uuid(), 'P' || n, 'p' || n FROM generate_series(1000, 1149) n`, c.UID)
+	c.site.Exec(t, "UPDATE users SET score = 7")
+	c.Delete(t, c.player(t, "Alex"))
+	c.site.HasCount(t, 100, "SELECT count(*) FROM deleted_players")
 }
 
 func TestApplyTextures(t *testing.T) {

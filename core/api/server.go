@@ -313,6 +313,8 @@ func (s *Server) routes() *router.Router {
 
 	handle(fasthttp.MethodGet, "/api/players", s.withToken(s.handleListPlayers))
 	handle(fasthttp.MethodPost, "/api/players", s.requireUser(s.limitChanges(s.handleAddPlayer)))
+	handle(fasthttp.MethodGet, "/api/deleted-players", s.withToken(s.handleListDeletedPlayers))
+	handle(fasthttp.MethodPost, "/api/players/{pid}/restore", s.requireUser(s.limitChanges(s.handleRestorePlayer)))
 
 	handle(fasthttp.MethodGet, "/api/closet", s.withToken(s.handleListClosetItems))
 	handle(fasthttp.MethodPost, "/api/closet", s.requireUser(s.limitChanges(s.handleAddClosetItem)))

@@ -168,6 +168,7 @@ const insertRegistration = `
 	WITH inserted AS (
 		INSERT INTO registrations (email, email_key, nickname, player, player_key)
 		SELECT $1, $2, $3, $4, $5 WHERE NOT EXISTS (SELECT FROM players WHERE name_key = $5)
+			AND NOT EXISTS (SELECT FROM deleted_players d WHERE name_key = $5 AND ` + restorable + `)
 		RETURNING rid, email, email_key
 	)
 	INSERT INTO mails (purpose, registration, email, email_key) SELECT 'registration', rid, email, email_key FROM inserted

@@ -37,6 +37,7 @@ const (
 		INSERT INTO players (uid, name, name_key, refund)
 		SELECT uid, $2, $3, CASE WHEN $6 THEN nullif($5::bigint, 0) END FROM quota
 		WHERE NOT EXISTS (SELECT FROM players WHERE name_key = $3)
+			AND NOT EXISTS (SELECT FROM deleted_players d WHERE d.name_key = $3 AND d.uid <> $1 AND ` + restorable + `)
 		RETURNING *
 	), change_events AS (
 		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM inserted
@@ -46,16 +47,18 @@ const (
 		SELECT 1 AS n, uid, -$5 AS amount, 'player' AS reason, 'player:' || pid AS subject FROM inserted
 	)` + applyScoreEntries
 
-	// If the quota allows a player, but the name is taken, this is the player of that name.
+	// If the quota allows a player, but the name is taken, this is a row without a player.
 	selectInsertedPlayer = `
 	SELECT ` + playerColumns + `, false AS taken FROM inserted
 	UNION ALL
-	SELECT ` + playerColumns + `, true FROM players WHERE name_key = $3 AND EXISTS (SELECT FROM quota)`
+	SELECT 0, uid, '00000000-0000-0000-0000-000000000000'::uuid, '', 0, 0, now(), true FROM quota WHERE NOT EXISTS (SELECT FROM inserted)`
 )
+
+// restorable is the condition that a row d of deleted_players is there still: it may not be trimmed yet.
+const restorable = `d.deleted_at > now() - interval '1 day'`
 
 // CreatePlayer adds a player.
 func (db *DB) CreatePlayer(ctx context.Context, owner core.UserID, player core.NewPlayer, pricing core.Pricing) (core.Player, error) {
-	maxPlayers := pricing.Quotas.Players
 	sql := insertPaidPlayer + selectInsertedPlayer
 	if pricing.Free() {
 		sql = insertPlayer + selectInsertedPlayer
@@ -63,7 +66,7 @@ func (db *DB) CreatePlayer(ctx context.Context, owner core.UserID, player core.N
 	scores, players, err := withUserLock[struct {
 		core.Player
 		Taken bool
-	}](ctx, db, owner, statement{lockName, []any{player.Key}}, statement{sql, []any{owner, player.Name, player.Key, maxPlayers, pricing.Cost, pricing.Refund}})
+	}](ctx, db, owner, statement{lockName, []any{player.Key}}, statement{sql, []any{owner, player.Name, player.Key, pricing.Quotas.Players, pricing.Cost, pricing.Refund}})
 	switch {
 	case err != nil:
 		return core.Player{}, failure("add a player", uniqueFault(err, errNameTaken))
@@ -72,12 +75,16 @@ func (db *DB) CreatePlayer(ctx context.Context, owner core.UserID, player core.N
 	case len(players) == 0 && scores[0] < pricing.Cost:
 		return core.Player{}, core.ErrScoreTooLow(pricing.Cost)
 	case len(players) == 0:
-		return core.Player{}, fault.New(fault.Refused, "You have %d players already, and may have no more.", maxPlayers)
+		return core.Player{}, errTooManyPlayers(pricing.Quotas)
 	case players[0].Taken:
 		return core.Player{}, errNameTaken
 	}
 	db.onChange()
 	return players[0].Player, nil
+}
+
+func errTooManyPlayers(quotas core.Quotas) error {
+	return fault.New(fault.Refused, "You have %d players already, and may have no more.", quotas.Players)
 }
 
 var errNameTaken = duplicateFault("name", "A player of this name exists already.")
@@ -249,13 +256,18 @@ func authoriseOnOwners(ctx context.Context, tx pgx.Tx, admin *core.Actor, owner,
 const deletePlayer = withTarget + `changed AS (
 		DELETE FROM players p USING target t WHERE p.pid = t.pid AND t.uid = $1
 		RETURNING p.*
+	), kept AS (
+		INSERT INTO deleted_players (pid, uid, tid_skin, tid_cape, refund, uuid, name, name_key)
+		SELECT pid, uid, tid_skin, tid_cape, refund, uuid, name, name_key FROM changed
+	), forgotten AS (
+		DELETE FROM deleted_players WHERE pid IN (SELECT pid FROM deleted_players WHERE uid = $1 ORDER BY deleted_at DESC OFFSET 99)
 	), change_events AS (
 		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM changed
 	), score_entries AS (
 		SELECT 1 AS n, uid, refund AS amount, 'player_refund' AS reason, 'player:' || pid AS subject FROM changed
 	)` + applyScoreEntries + selectChanged
 
-// DeletePlayer deletes a player. The owner is locked first, for a refund.
+// DeletePlayer deletes a player. The owner is locked first, for a refund. The owner's 100 latest can be restored.
 func (db *DB) DeletePlayer(ctx context.Context, by core.Actor, player core.PlayerID) error {
 	_, err := db.changePlayer(ctx, by, player, playerChange{
 		action: core.AuditPlayerDelete,
@@ -270,10 +282,97 @@ func (db *DB) DeletePlayer(ctx context.Context, by core.Actor, player core.Playe
 	return err
 }
 
+const selectDeletedPlayers = `
+	SELECT pid AS id, uid AS owner, uuid, name, coalesce(tid_skin, 0) AS skin, coalesce(tid_cape, 0) AS cape, deleted_at AS last_modified
+	FROM deleted_players d WHERE uid = $1 AND ` + restorable + ` ORDER BY deleted_at DESC`
+
+// DeletedPlayers lists the players of a session's user that can be restored.
+func (db *DB) DeletedPlayers(ctx context.Context, token core.VerifiedToken) ([]core.Player, error) {
+	return readWithSession[core.Player](ctx, db, token, statement{selectDeletedPlayers, []any{token.Token.User}})
+}
+
+const (
+	lockTexturesOfDeleted = `
+	SELECT t.tid FROM textures t JOIN deleted_players d ON t.tid IN (d.tid_skin, d.tid_cape) WHERE d.pid = $1 ORDER BY t.tid FOR SHARE OF t`
+
+	lockDeletedPlayer = `SELECT pid FROM deleted_players WHERE pid = $1 FOR UPDATE`
+
+	lockNameOfDeleted = `
+	SELECT pg_advisory_xact_lock('players_name_key'::regclass::int, hashtext(name_key)) FROM deleted_players WHERE pid = $1`
+
+	// restorePlayer puts on what the owner may still use.
+	restorePlayer = `
+	WITH target AS (
+		SELECT d.*, score FROM deleted_players d JOIN users USING (uid) WHERE pid = $2 AND uid = $1 AND ` + restorable + `
+	), allowed_textures AS (
+		SELECT x.tid FROM textures x JOIN target t ON x.tid IN (t.tid_skin, t.tid_cape)
+		WHERE x.public OR coalesce(x.uploader = $1, false) OR EXISTS (SELECT FROM closet_items c WHERE c.uid = $1 AND c.tid = x.tid)
+	), validation AS (
+		SELECT CASE
+			WHEN $3 > 0 AND (SELECT count(*) FROM players WHERE uid = $1) >= $3 THEN 'quota'
+			WHEN score < refund THEN 'score'
+			WHEN EXISTS (SELECT FROM players p WHERE p.name_key = t.name_key) THEN 'name'
+			ELSE ''
+		END AS violation FROM target t
+	), removed AS (
+		DELETE FROM deleted_players d USING target t, validation WHERE d.pid = t.pid AND violation = ''
+		RETURNING d.*
+	), changed AS (
+		INSERT INTO players (pid, uid, tid_skin, tid_cape, refund, uuid, name, name_key, last_modified) OVERRIDING SYSTEM VALUE
+		SELECT pid, uid, (SELECT tid FROM allowed_textures WHERE tid = tid_skin), (SELECT tid FROM allowed_textures WHERE tid = tid_cape),
+			refund, uuid, name, name_key, clock_timestamp() FROM removed
+		RETURNING pid, uid, tid_skin, tid_cape, refund, uuid, name, name_key, last_modified
+	), change_events AS (
+		INSERT INTO changes (keys) SELECT ` + playerKeys + ` FROM changed
+	), score_entries AS (
+		SELECT 1 AS n, uid, -refund AS amount, 'player' AS reason, 'player:' || pid AS subject FROM changed
+	)` + applyScoreEntries + `, result AS (
+		SELECT * FROM changed UNION ALL
+		SELECT pid, uid, tid_skin, tid_cape, refund, uuid, name, name_key, deleted_at FROM target WHERE NOT EXISTS (SELECT FROM changed)
+	)
+	SELECT ` + playerColumns + `, violation, coalesce(refund, 0) AS cost FROM result, validation`
+)
+
+// RestorePlayer restores a deleted player.
+func (db *DB) RestorePlayer(ctx context.Context, owner core.UserID, player core.PlayerID, quotas core.Quotas) (core.Player, error) {
+	rows, err := collect[struct {
+		core.Player
+		Violation string
+		Cost      int64
+	}](ctx, db.writes,
+		statement{lockUser, []any{owner}},
+		statement{lockTexturesOfDeleted, []any{player}},
+		statement{lockDeletedPlayer, []any{player}},
+		statement{lockNameOfDeleted, []any{player}},
+		statement{restorePlayer, []any{owner, player, quotas.Players}},
+	)
+	row, err := one(rows, failure("restore a player", uniqueFault(err, errNameTaken)), errNoPlayer)
+	if err != nil {
+		return core.Player{}, err
+	}
+	switch row.Violation {
+	case "quota":
+		return core.Player{}, errTooManyPlayers(quotas)
+	case "score":
+		return core.Player{}, core.ErrScoreTooLow(row.Cost)
+	case "name":
+		return core.Player{}, errNameTaken
+	}
+	db.onChange()
+	return row.Player, nil
+}
+
+// TrimDeletedPlayers deletes players that can no longer be restored and returns how many.
+func (db *DB) TrimDeletedPlayers(ctx context.Context) (int, error) {
+	tag, err := db.writes.Exec(ctx, `DELETE FROM deleted_players d WHERE NOT (`+restorable+`)`)
+	return int(tag.RowsAffected()), failure("trim deleted players", err)
+}
+
 // renamePlayer changes nothing if another player has the new name.
 const renamePlayer = withTarget + `changed AS (
 		UPDATE players p SET name = $3, name_key = $4, last_modified = clock_timestamp()
 		FROM target t WHERE p.pid = t.pid AND t.uid = $1 AND t.name <> $3 AND NOT EXISTS (SELECT FROM players o WHERE o.name_key = $4 AND o.pid <> $2)
+			AND NOT EXISTS (SELECT FROM deleted_players d WHERE d.name_key = $4 AND d.uid <> $1 AND ` + restorable + `)
 		RETURNING p.*
 	), change_events AS (
 		INSERT INTO changes (keys)

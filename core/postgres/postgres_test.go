@@ -214,7 +214,8 @@ func TestPlayers(t *testing.T) {
 		renamed.LastModified.After(steve.LastModified), "renamed: %+v; want %+v in the new case, later", renamed, steve)
 	do(t, db.DeletePlayer(t.Context(), as(ann.ID), steve.ID))
 	testenv.Equal(t, len(playersOf(t, db, ann.ID)), 0, "players after the deletion")
-	addPlayer(t, db, bob.ID, "Steve") // the name is free again
+	wantKind(t, errOf(db.CreatePlayer(t.Context(), bob.ID, player("Steve"), core.Pricing{})), fault.Duplicate)
+	addPlayer(t, db, ann.ID, "Steve") // for the former owner alone the name is free again
 }
 
 // Of concurrent requests for one name, one succeeds. Concurrent additions do not exceed the

@@ -23,6 +23,8 @@ const insertUser = `
 		SELECT uid, 'email' AS taken FROM users WHERE email_key = @email_key
 		UNION ALL
 		SELECT uid, 'player' FROM players WHERE name_key = @player_key
+		UNION ALL
+		SELECT uid, 'player' FROM deleted_players d WHERE name_key = @player_key AND ` + restorable + `
 	), u AS (
 		INSERT INTO users (email, email_key, nickname, nickname_key, password_hash, permission, verified, score, terms_version)
 		SELECT @email, @email_key, @nickname, @nickname_key, @password_hash, @permission, @verified, @score, @terms_version WHERE NOT EXISTS (SELECT FROM conflicts)

@@ -158,6 +158,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 		trimmer(log, "changes", feed.Trim),
 		trimmer(log, "e-mail links", outbox.Trim),
 		trimmer(log, "login failures", logins.Trim),
+		trimmer(log, "deleted players", services.Players.Trim),
 		trimmer(log, "notifications", services.Notifications.Trim),
 		trimmer(log, "score changes", services.Scores.Trim),
 		trimmer(log, "texture changes", db.TrimTextureChanges),

@@ -11,7 +11,7 @@ import { flawOf, flawSentence, nameOf, priceOf, sendTexture } from "../parts/upl
 import { Wardrobe } from "../parts/wardrobe.js";
 import { ask, asked, closeDialog, navigate } from "../router.js";
 import { refreshUser, request, site } from "../session.js";
-import { number, t, translate } from "../words.js";
+import { number, t, time, translate } from "../words.js";
 
 /** @typedef {import("../parts/dressed.js").Player} Player */
 /** @typedef {"skin" | "cape"} Slot */
@@ -22,6 +22,7 @@ export default function Players() {
   const about = useSite();
   const read = useRead((signal) => request("GET", "/api/players", undefined, signal).then((/** @type {Player[]} */ data) => ({ data, total: data.length })));
   const players = read.value;
+  const deleted = useRead((signal) => /** @type {Promise<{pid: number, name: string, restorable_until: string}[]>} */ (request("GET", "/api/deleted-players", undefined, signal)));
   const { put, change, remove } = editing({ list: players, reload: read.reload }, (player) => player.pid, "h1");
   const sending = useSignal(/** @type {Sending[]} */ ([]));
   const charged = useSignal(/** @type {{name: string, price: number, decide: (isWanted: boolean) => void} | null} */ (null));
@@ -99,6 +100,13 @@ export default function Players() {
     }
   }
 
+  /** @param {number} pid */
+  async function restore(pid) {
+    await request("POST", `/api/players/${pid}/restore`);
+    deleted.reload();
+    refreshUser(); // the refund is taken back
+  }
+
   const dressed = players.value?.data.find((player) => String(player.pid) === parameter("pid"));
   const slot = parameter("slot") === "cape" ? "cape" : "skin";
   const name = { name: "name", label: t("field.player"), hint: about && translate(about.player_name.rule), maxlength: about?.player_name.max, autocomplete: "off", ...asTyped, required: true };
@@ -116,6 +124,14 @@ export default function Players() {
       <${Card} player=${player} sending=${sending.value.filter(({ pid }) => pid === player.pid)} takeOff=${takeOff} upload=${upload}
         rename=${() => ask("rename", player.pid)} remove=${() => ask("delete", player.pid)} />
     </li>`)}</ul>
+    ${Boolean(deleted.value.value?.length) && html`<h2 class="below">${t("players.deleted")}</h2>
+      <ul class="list">${deleted.value.value?.map(({ pid, name: former, restorable_until: until }) => html`<li key=${pid} class="line">
+        <div><p><bdi>${former}</bdi></p><p class="quiet">${t("players.restorable", { time: time(until) })}</p></div>
+        <button type="button" aria-label=${t("players.restoreName", { name: former })} onClick=${() => {
+          focusOn("h1");
+          restore(pid).then(read.reload, (error) => notify(sentence(error), "failed"));
+        }}>${t("players.restore")}</button>
+      </li>`)}</ul>`}
     ${action === "add" && html`<${Dialog} title=${t("players.add")} onClose=${close}>
       ${cost > 0 && html`<p>${t("players.cost", { n: cost })}</p>`}
       ${quota > 0 && players.value && html`<p class="quiet">${t("players.quota", { used: number(players.value.total), n: quota })}</p>`}
@@ -134,7 +150,8 @@ export default function Players() {
     ${action === "delete" && chosen && html`<${Confirm} title=${t("action.deleteName", { name: chosen.name })} text=${t("players.deleteText")}
       action=${t("action.delete")} onClose=${close} onConfirm=${async () => {
         close();
-        await remove(chosen, () => request("DELETE", "/api/players/" + id), t("action.deleted", { name: chosen.name }));
+        await remove(chosen, () => request("DELETE", "/api/players/" + id), t("action.deleted", { name: chosen.name }), () => restore(id));
+        deleted.reload();
         refreshUser(); // the score may have changed
       }} />`}
     ${action === "charge" && charged.value && html`<${Charge} ...${charged.value} onClose=${close} />`}
