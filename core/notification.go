@@ -21,11 +21,29 @@ type UnreadNotification struct {
 	Title string
 }
 
+// Message is what a notification says. One of the service itself also has a kind with parameters, from which pages
+// write it in the reader's language.
+type Message struct {
+	Title      string
+	Content    string // Markdown
+	Kind       string // empty for what administrators write
+	Parameters map[string]any
+}
+
 // Notification is a message to users.
 type Notification struct {
-	Title   string
-	Content string // Markdown
-	SentAt  time.Time
+	Message
+	SentAt time.Time
+}
+
+// ListedNotification is an entry in a list of all notifications of a user.
+type ListedNotification struct {
+	ID         uuid.UUID
+	Title      string
+	Kind       string
+	Parameters map[string]any
+	SentAt     time.Time
+	Read       bool
 }
 
 // HTML returns the content as sanitized HTML, without scripts.
@@ -67,7 +85,7 @@ type Recipients struct {
 }
 
 // NotificationStore holds notifications.
-type NotificationStore interface {
+type NotificationStore interface { //nolint:interfacebloat // Notifications, its only user, calls each method
 	// Unread lists the unread notifications of the token's user, the newest first.
 	Unread(ctx context.Context, token VerifiedToken) ([]UnreadNotification, error)
 
@@ -75,9 +93,12 @@ type NotificationStore interface {
 	// notification, or one of another user, is a NotFound fault.
 	ReadNotification(ctx context.Context, user UserID, id uuid.UUID) (Notification, error)
 
+	// Notifications lists all notifications of the token's user, the newest first.
+	Notifications(ctx context.Context, token VerifiedToken, page, perPage int) (Page[ListedNotification], error)
+
 	// Notify sends users a notification and returns how many get it; of an audience, the current
 	// members. It skips users that do not exist.
-	Notify(ctx context.Context, to Recipients, title, content string) (int, error)
+	Notify(ctx context.Context, to Recipients, message Message) (int, error)
 
 	// Announce does what Notify does as an act of an administrator. An unknown single user is a
 	// NotFound fault.
@@ -114,6 +135,16 @@ func (n *Notifications) Unread(ctx context.Context, token VerifiedToken) ([]Unre
 	return n.store.Unread(ctx, token)
 }
 
+// List returns a page of all notifications of the token's user, the newest first. A page past the end is empty.
+func (n *Notifications) List(ctx context.Context, token VerifiedToken, page, perPage int) (Page[ListedNotification], error) {
+	var wrong fieldFaults
+	wrong.addPage(page, perPage, maxPage)
+	if err := wrong.fault(); err != nil {
+		return Page[ListedNotification]{}, err
+	}
+	return n.store.Notifications(ctx, token, page, perPage)
+}
+
 // Read returns a notification of the caller, and marks it read.
 func (n *Notifications) Read(ctx context.Context, caller Caller, id uuid.UUID) (Notification, error) {
 	return n.store.ReadNotification(ctx, caller.ID, id)
@@ -136,13 +167,13 @@ func (n *Notifications) HasAny(ctx context.Context, user UserID) (bool, error) {
 const MaxContent = 20_000
 
 // Send sends users a notification with Markdown content, and returns how many get it.
-func (n *Notifications) Send(ctx context.Context, users []UserID, title, content string) (int, error) {
+func (n *Notifications) Send(ctx context.Context, users []UserID, message Message) (int, error) {
 	var wrong fieldFaults
-	title, content = wrong.addMessage(title, content)
+	message.Title, message.Content = wrong.addMessage(message.Title, message.Content)
 	if err := wrong.fault(); err != nil {
 		return 0, err
 	}
-	return n.store.Notify(ctx, Recipients{Users: users}, title, content)
+	return n.store.Notify(ctx, Recipients{Users: users}, message)
 }
 
 // Announce sends a notification for an administrator, and returns how many users get it. Recipients

@@ -40,8 +40,8 @@ type Report struct {
 }
 
 // Notice returns the notification to the reporters of a settled report.
-func (r Report) Notice() (title, content string) {
-	content = fmt.Sprintf("Thank you for reporting texture %d. ", r.Texture)
+func (r Report) Notice() Message {
+	content := fmt.Sprintf("Thank you for reporting texture %d. ", r.Texture)
 	switch r.State {
 	case ReportDeleted:
 		content += "It is deleted."
@@ -50,7 +50,10 @@ func (r Report) Notice() (title, content string) {
 	case ReportRejected, ReportOpen:
 		content += "We looked at it, and it stays."
 	}
-	return "Your report", content
+	return Message{
+		Title: "Your report", Content: content,
+		Kind: "report_" + string(r.State), Parameters: map[string]any{"tid": r.Texture, "name": r.TextureName},
+	}
 }
 
 // ReportQuery selects reports.

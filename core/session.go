@@ -68,6 +68,9 @@ type SessionStore interface {
 	// of other stores that take a VerifiedToken do the same, in the round trip in which they read.
 	SessionUser(ctx context.Context, token VerifiedToken) (User, error)
 
+	// SessionUserWithUnread does what SessionUser does, and counts the unread notifications in the same query.
+	SessionUserWithUnread(ctx context.Context, token VerifiedToken) (User, error)
+
 	// RefreshSession replaces a token, if it is the current one of its session, by next and returns
 	// next with the user's permission. While the user is banned it replaces nothing. A token that
 	// was replaced within the window gets the successor that it already has. Any other token of a
@@ -190,6 +193,11 @@ func (s *Sessions) Authenticate(ctx context.Context, token VerifiedToken) (Calle
 		return Caller{}, err
 	}
 	return Caller{User: user, Session: token.Token.Session}, nil
+}
+
+// UserWithUnread returns the user of a token, with the number of unread notifications.
+func (s *Sessions) UserWithUnread(ctx context.Context, token VerifiedToken) (User, error) {
+	return s.store.SessionUserWithUnread(ctx, token)
 }
 
 // Refresh returns the successor of the current token of a live session; the token may have expired.

@@ -31,7 +31,12 @@ type User struct {
 	NextSignAt time.Time // from when on a daily sign-in is possible
 	RegisterAt time.Time
 	Verified   bool
+	// Unread is the number of unread notifications, at most MaxUnread; nil where it was not counted.
+	Unread *int
 }
+
+// MaxUnread is up to where unread notifications are counted.
+const MaxUnread = 99
 
 // NewUser describes a user to add.
 type NewUser struct {

@@ -322,6 +322,7 @@ func recordOthers(t *testing.T, s testSite, seen seenResponses) {
 	c.notify(t, "Title", "Content")
 	seen.record(t,
 		c.Get(t, "/api/user/notifications"),
+		c.Get(t, "/api/notifications"), c.Get(t, "/api/notifications?page=0"),
 		c.read(t, c.unread(t)[0]),
 		c.read(t, "1f7f3f0e-6d3c-4c64-9a52-6f0a3a1f2b7c"),
 	)

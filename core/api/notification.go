@@ -22,6 +22,40 @@ type notificationJSON struct {
 	Title   string    `json:"title"`
 	Content string    `json:"content"` // HTML
 	Time    timestamp `json:"time"`
+	kindJSON
+}
+
+// kindJSON is what a message of the service itself says, and about what.
+type kindJSON struct {
+	Kind       string         `json:"kind,omitempty"`
+	Parameters map[string]any `json:"parameters,omitempty"`
+}
+
+// listedNotificationJSON is a notification in the list of all.
+type listedNotificationJSON struct {
+	ID    uuid.UUID `json:"id"`
+	Title string    `json:"title"`
+	Time  timestamp `json:"time"`
+	Read  bool      `json:"read"`
+	kindJSON
+}
+
+// handleListAllNotifications handles GET /api/notifications.
+func (s *Server) handleListAllNotifications(ctx context.Context, rc *fasthttp.RequestCtx, token core.VerifiedToken) error {
+	f := decode.ParseQuery(rc)
+	number, perPage := f.Page(core.DefaultSearchPerPage)
+	if err := f.Err(); err != nil {
+		return err
+	}
+	page, err := s.Notifications.List(ctx, token, number, perPage)
+	if err != nil {
+		return err
+	}
+	bodies := make([]listedNotificationJSON, len(page.Items))
+	for i, n := range page.Items {
+		bodies[i] = listedNotificationJSON{n.ID, n.Title, timestamp(n.SentAt), n.Read, kindJSON{n.Kind, n.Parameters}}
+	}
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toPageJSON(number, perPage, page.Total, bodies))
 }
 
 // handleListNotifications handles GET /api/user/notifications.
@@ -51,7 +85,9 @@ func (s *Server) handleReadNotification(ctx context.Context, rc *fasthttp.Reques
 	if err != nil {
 		return err
 	}
-	return httpserver.WriteJSON(rc, fasthttp.StatusOK, notificationJSON{notification.Title, content, timestamp(notification.SentAt)})
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, notificationJSON{
+		notification.Title, content, timestamp(notification.SentAt), kindJSON{notification.Kind, notification.Parameters},
+	})
 }
 
 // recipientsJSON is the number of users that a notification was sent to.

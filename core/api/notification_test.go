@@ -15,7 +15,7 @@ import (
 // notify sends the client's user a notification.
 func (c client) notify(t *testing.T, title, content string) {
 	t.Helper()
-	n := testenv.Must(c.Domain.Notifications.Send(t.Context(), []core.UserID{c.UID}, title, content))(t)
+	n := testenv.Must(c.Domain.Notifications.Send(t.Context(), []core.UserID{c.UID}, core.Message{Title: title, Content: content}))(t)
 	testenv.Equal(t, n, 1, "users that are notified")
 }
 
@@ -61,6 +61,43 @@ func TestNotifications(t *testing.T) {
 	testenv.Equal(t, n, 2, "users that are notified")
 	c.read(t, c.unread(t)[0]).Is(t, 200, `{"title":"All","content":"<p>Hear!</p>\n","time":"<time>"}`)
 	otherUser.Get(t, "/api/user/notifications").Is(t, 200, `[{"id":"<uuid>","title":"All"}]`)
+}
+
+// All notifications are listed, read ones too, and the user has the number of unread ones, up to 99.
+func TestAllNotifications(t *testing.T) {
+	t.Parallel()
+	c := start(t).signUp(t)
+	unreadIs := func(want string) {
+		t.Helper()
+		c.Get(t, "/api/user").HasField(t, want, "unread")
+	}
+	unreadIs("0")
+	c.Get(t, "/api/notifications").Is(t, 200, pageOf(20, 0, 0, 0, 1, 1))
+	c.notify(t, "Own", "One")
+	testenv.Must(c.Domain.Notifications.Announce(t.Context(), core.CLIActor, "all", "All", "Hear!"))(t)
+	parameters := map[string]any{"tid": 7, "name": "Red <b>"}
+	message := core.Message{Title: "Your report", Content: "X", Kind: "report_rejected", Parameters: parameters}
+	testenv.Must(c.Domain.Notifications.Send(t.Context(), []core.UserID{c.UID}, message))(t)
+	unreadIs("3")
+	const kind = `"kind":"report_rejected","parameters":{"tid":7,"name":"Red <b>"}`
+	c.read(t, c.unread(t)[0]).Is(t, 200, `{"title":"Your report","content":"<p>X</p>\n","time":"<time>",`+kind+`}`)
+	c.read(t, c.unread(t)[0])
+	unreadIs("1")
+	entry := func(title, read string) string { return `{"id":"<uuid>","title":"` + title + `","time":"<time>","read":` + read + `}` }
+	report := `{"id":"<uuid>","title":"Your report","time":"<time>","read":true,` + kind + `}`
+	c.Get(t, "/api/notifications").Is(t, 200, pageOf(20, 1, 3, 3, 1, 1, report, entry("All", "true"), entry("Own", "false")))
+	c.Get(t, "/api/notifications?perPage=2&page=2").Is(t, 200, pageOf(2, 3, 3, 3, 2, 2, entry("Own", "false")))
+	c.Get(t, "/api/notifications?page=0&perPage=101").IsError(t, 422, 4, "page", "perPage")
+
+	other := c.signUp(t)
+	other.Get(t, "/api/notifications").Is(t, 200, pageOf(20, 0, 0, 0, 1, 1)) // who registers later is told nothing
+	other.Get(t, "/api/user").HasField(t, "0", "unread")
+	for range 120 {
+		testenv.Must(c.Domain.Notifications.Announce(t.Context(), core.CLIActor, "normal", "Normal", "X"))(t)
+	}
+	unreadIs("99")
+	c.permit(t, core.Administrator)
+	unreadIs("1")
 }
 
 func TestReadNotificationRefuses(t *testing.T) {

@@ -144,7 +144,7 @@ func TestReports(t *testing.T) {
 	notified := func(c client, want string) {
 		t.Helper()
 		id := c.unread(t)[0]
-		c.read(t, id).Is(t, 200, `{"title":"Your report","content":"<p>Thank you for reporting texture `+want+`</p>\n","time":"<time>"}`)
+		c.read(t, id).Is(t, 200, `{"title":"Your report","content":"<p>Thank you for reporting texture `+want+`</p>\n","time":"<time>","kind":"<text>","parameters":{"tid":"<integer>","name":"<text>"}}`)
 	}
 	notified(bob, public+". We looked at it, and it stays.")
 	notified(ann, private+". It is deleted.")

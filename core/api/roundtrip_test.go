@@ -142,6 +142,8 @@ func TestRoundTrips(t *testing.T) {
 	f("listing players", 1, get("/api/players"))
 	f("listing an empty closet", 1, get("/api/closet"))
 	f("listing notifications", 1, get("/api/user/notifications"))
+	f("listing all notifications", 1, get("/api/notifications"))
+	f("listing deleted players", 1, get("/api/deleted-players"))
 	f("listing own reports", 1, get("/api/reports"))
 	f("listing sessions", 1, get("/api/user/sessions"))
 
@@ -172,6 +174,7 @@ func TestRoundTrips(t *testing.T) {
 	f("undressing a player", 2, func(i int) response { return c.Delete(t, "/api/players/"+pids[i]+"/textures?skin") })
 	f("removing from the closet", 2, func(i int) response { return c.Delete(t, "/api/closet/"+tids[i]) })
 	f("deleting a player", 2, func(i int) response { return c.Delete(t, "/api/players/"+pids[i]) })
+	f("restoring a player", 2, func(i int) response { return c.Send(t, "POST", "/api/players/"+pids[i]+"/restore", body{}) })
 
 	f("registering", 2, func(i int) response {
 		return c.Post(t, "/api/auth/register", fmt.Sprintf(`{"email":"ann%d@example.com","password":"correct horse","nickname":"Ann"}`, i))

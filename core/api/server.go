@@ -295,7 +295,7 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodPost, "/api/auth/reset", s.public(s.handleRequestPasswordReset))
 	handle(fasthttp.MethodPost, "/api/auth/password", s.public(s.handleResetPassword))
 
-	handle(fasthttp.MethodGet, "/api/user", s.requireUser(s.handleGetUser))
+	handle(fasthttp.MethodGet, "/api/user", s.withToken(s.handleGetUser))
 	handle(fasthttp.MethodPut, "/api/user", s.requireUser(s.handleUpdateUser))
 	handle(fasthttp.MethodDelete, "/api/user", s.requireUser(s.handleDeleteUser))
 	handle(fasthttp.MethodPut, "/api/user/avatar", s.requireUser(s.limitChanges(s.handleSetAvatar)))
@@ -306,6 +306,7 @@ func (s *Server) routes() *router.Router {
 	handle(fasthttp.MethodDelete, "/api/user/sessions", s.requireUser(s.handleEndOtherSessions))
 	handle(fasthttp.MethodDelete, "/api/user/sessions/{id}", s.requireUser(s.handleEndSession))
 	handle(fasthttp.MethodGet, "/api/user/notifications", s.withToken(s.handleListNotifications))
+	handle(fasthttp.MethodGet, "/api/notifications", s.withToken(s.handleListAllNotifications))
 	handle(fasthttp.MethodPost, "/api/user/notifications/{id}", s.requireUser(s.handleReadNotification))
 
 	handle(fasthttp.MethodGet, "/api/user/score", s.withToken(s.handleListScoreChanges))

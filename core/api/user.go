@@ -23,12 +23,14 @@ type userJSON struct {
 	NextSignAt timestamp       `json:"next_sign_at"`
 	RegisterAt timestamp       `json:"register_at"`
 	Verified   bool            `json:"verified"`
+	Unread     *int            `json:"unread,omitempty"`
 }
 
 func toUserJSON(u core.User) userJSON {
 	return userJSON{
 		UID: u.ID, Email: u.Email, Nickname: u.Nickname, Avatar: u.Avatar, Score: u.Score, Permission: u.Permission,
 		LastSignAt: timestamp(u.LastSignAt), NextSignAt: timestamp(u.NextSignAt), RegisterAt: timestamp(u.RegisterAt), Verified: u.Verified,
+		Unread: u.Unread,
 	}
 }
 
@@ -89,8 +91,12 @@ func (s *Server) requestRegistration(ctx context.Context, rc *fasthttp.RequestCt
 }
 
 // handleGetUser handles GET /api/user.
-func (s *Server) handleGetUser(_ context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
-	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toUserJSON(caller.User))
+func (s *Server) handleGetUser(ctx context.Context, rc *fasthttp.RequestCtx, token core.VerifiedToken) error {
+	user, err := s.Sessions.UserWithUnread(ctx, token)
+	if err != nil {
+		return err
+	}
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toUserJSON(user))
 }
 
 // handleUpdateUser handles PUT /api/user.

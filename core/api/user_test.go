@@ -93,12 +93,12 @@ func TestUser(t *testing.T) {
 	}
 
 	f(`{"uid":%d,"email":"user1@example.com","nickname":"Somebody","avatar":0,"score":0,"permission":0,` +
-		`"last_sign_at":"2031-02-03 04:05:06","next_sign_at":"<time>","register_at":"<time>","verified":false}`)
+		`"last_sign_at":"2031-02-03 04:05:06","next_sign_at":"<time>","register_at":"<time>","verified":false,"unread":0}`)
 	c.site.Exec(t, `
 		UPDATE users SET avatar = 7, score = 12345678901, permission = 2, verified = true, nickname = 'Zoë <&>',
 			register_at = '2024-05-06 23:59:59.999+02'`)
 	f(`{"uid":%d,"email":"user1@example.com","nickname":"Zoë <&>","avatar":7,"score":12345678901,"permission":2,` +
-		`"last_sign_at":"2031-02-03 04:05:06","next_sign_at":"<time>","register_at":"2024-05-06 21:59:59","verified":true}`)
+		`"last_sign_at":"2031-02-03 04:05:06","next_sign_at":"<time>","register_at":"2024-05-06 21:59:59","verified":true,"unread":0}`)
 }
 
 // isUser checks that the response is an envelope with the client's user, and that a read returns
@@ -107,7 +107,7 @@ func (c client) isUser(t *testing.T, a response, email, nickname, avatar string,
 	t.Helper()
 	user := strings.Replace(c.userJSON(email, nickname, "0", core.Normal, verified), `"avatar":0`, `"avatar":`+avatar, 1)
 	a.Is(t, 200, done(user))
-	c.Get(t, "/api/user").Is(t, 200, user)
+	c.Get(t, "/api/user").Is(t, 200, strings.TrimSuffix(user, "}")+`,"unread":0}`)
 }
 
 func TestRenameUser(t *testing.T) {
@@ -194,7 +194,7 @@ func TestChangeEmail(t *testing.T) {
 	c.Put(t, "/api/user/email", `{"email":"a@example.com","password":" correct horse"}`).IsError(t, 422, 4, "password")
 	c.Put(t, "/api/user/email", `{"email":"user2@example.com","password":"wrong horse"}`).IsError(t, 422, 4, "password") // does not reveal whether the address is registered
 	c.Put(t, "/api/user/email", `{"email":"USER2@example.com","password":"correct horse"}`).IsError(t, 409, 2, "email")
-	c.Get(t, "/api/user").Is(t, 200, c.userJSON("steve@example.com", "Somebody", "0", core.Normal, true))
+	c.Get(t, "/api/user").Is(t, 200, strings.TrimSuffix(c.userJSON("steve@example.com", "Somebody", "0", core.Normal, true), "}")+`,"unread":0}`)
 
 	// Only wrong passwords count as failures, with the failed log-in above.
 	c.site.HasCount(t, 4, "SELECT count(*) FROM login_failures")

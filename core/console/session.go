@@ -154,11 +154,11 @@ func (s *Server) writeToken(ctx context.Context, rc *fasthttp.RequestCtx, token 
 	if err != nil {
 		return err
 	}
-	caller, err := s.sessions.Authenticate(ctx, verified)
+	user, err := s.sessions.UserWithUnread(ctx, verified)
 	if err != nil {
 		return err
 	}
-	return httpserver.WriteJSON(rc, fasthttp.StatusOK, tokenJSON{token.Token, int(token.ExpiresIn.Seconds()), s.site.UserJSON(caller.User)})
+	return httpserver.WriteJSON(rc, fasthttp.StatusOK, tokenJSON{token.Token, int(token.ExpiresIn.Seconds()), s.site.UserJSON(user)})
 }
 
 // signInJSON is the body of a log-in: an e-mail address or a player's name, and a password; or the token of

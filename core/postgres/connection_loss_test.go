@@ -221,7 +221,7 @@ func TestWritesSurviveConnectionLoss(t *testing.T) {
 			writes := map[string]func() error{
 				"one batch": func() error { return errOf(db.CreatePlayer(t.Context(), ann.ID, player("Steve"), core.Pricing{})) },
 				"one statement": func() error {
-					return errOf(db.Notify(t.Context(), core.Recipients{Audience: core.AllUsers}, "Title", "Content"))
+					return errOf(db.Notify(t.Context(), core.Recipients{Audience: core.AllUsers}, core.Message{Title: "Title", Content: "Content"}))
 				},
 				"a statement without rows": func() error { return db.QueueReset(t.Context(), ann.Email, casefold.Key(ann.Email)) },
 				"an action":                func() error { return errOf(db.SetNickname(t.Context(), admin, ann.ID, "Anna")) },
@@ -309,7 +309,7 @@ func TestWritesAreNotDoneTwice(t *testing.T) {
 		write               func(db store, admin core.Actor, user core.UserID) error
 	}{
 		{"a statement", "To all users", "messages", func(db store, _ core.Actor, _ core.UserID) error {
-			return errOf(db.Notify(t.Context(), core.Recipients{Audience: core.AllUsers}, "To all users", "Content"))
+			return errOf(db.Notify(t.Context(), core.Recipients{Audience: core.AllUsers}, core.Message{Title: "To all users", Content: "Content"}))
 		}},
 		{"a statement without rows", "lost@example.com", "mails", func(db store, _ core.Actor, _ core.UserID) error {
 			return db.QueueReset(t.Context(), "lost@example.com", casefold.Key("lost@example.com"))

@@ -31,6 +31,36 @@ func (db *DB) Unread(ctx context.Context, token core.VerifiedToken) ([]core.Unre
 	return readWithSession[core.UnreadNotification](ctx, db, token, statement{selectUnread, []any{token.Token.User}})
 }
 
+// received are all notifications of a user, also broadcasts that were read but are no longer addressed to the user.
+const received = `
+	WITH received AS (
+		SELECT id, mid, read_at IS NOT NULL AS read FROM notifications WHERE uid = $1
+		UNION ALL
+		SELECT b.id, b.mid, r.mid IS NOT NULL FROM broadcasts b JOIN users u ON u.uid = $1 LEFT JOIN broadcast_reads r ON r.uid = $1 AND r.mid = b.mid
+		WHERE ` + inAudience + ` OR r.mid IS NOT NULL
+	)`
+
+const selectReceived = received + `
+	SELECT id, title, coalesce(kind, '') AS kind, parameters, sent_at, read FROM received JOIN messages USING (mid)
+	ORDER BY mid DESC LIMIT $2 OFFSET $3`
+
+const countReceived = received + ` SELECT count(*) AS total FROM received`
+
+// Notifications lists all notifications of a session's user.
+func (db *DB) Notifications(ctx context.Context, token core.VerifiedToken, page, perPage int) (core.Page[core.ListedNotification], error) {
+	result := core.Page[core.ListedNotification]{}
+	var counts []struct{ Total int }
+	user := token.Token.User
+	err := withSession(ctx, db, token, func(batch *pgx.Batch) {
+		statement{countReceived, []any{user}}.queue(batch).Query(collectInto(&counts))
+		statement{selectReceived, []any{user, perPage, (page - 1) * perPage}}.queue(batch).Query(collectInto(&result.Items))
+	})
+	if err == nil {
+		result.Total = counts[0].Total
+	}
+	return result, err
+}
+
 // readNotification also returns a broadcast that the user has read before, but that is no
 // longer addressed to them. It locks the user and the broadcast against deletion while it
 // inserts the read mark.
@@ -46,7 +76,7 @@ const readNotification = `
 	), inserted_read AS (
 		INSERT INTO broadcast_reads (uid, mid) SELECT uid, mid FROM broadcast ON CONFLICT DO NOTHING
 	)
-	SELECT m.title, m.content, m.sent_at FROM messages m
+	SELECT m.title, m.content, coalesce(m.kind, '') AS kind, m.parameters, m.sent_at FROM messages m
 	WHERE m.mid = (SELECT mid FROM own_notification UNION ALL SELECT mid FROM broadcast)`
 
 // ReadNotification returns a notification and marks it read.
@@ -61,7 +91,7 @@ const insertNotifications = `
 	WITH receivers AS (
 		SELECT uid FROM users WHERE uid = ANY ($3) OR email_key = $4 FOR KEY SHARE
 	), message AS (
-		INSERT INTO messages (title, content) SELECT $1, $2 WHERE EXISTS (SELECT FROM receivers)
+		INSERT INTO messages (title, content, kind, parameters) SELECT $1, $2, nullif($5, ''), $6::jsonb WHERE EXISTS (SELECT FROM receivers)
 		RETURNING mid
 	)
 	INSERT INTO notifications (uid, mid) SELECT uid, mid FROM receivers, message
@@ -72,7 +102,7 @@ const insertBroadcast = `
 	WITH audience AS (
 		SELECT count(*) FILTER (WHERE $3 = 'all' OR permission = 0) AS users, max(uid) AS newest FROM users
 	), message AS (
-		INSERT INTO messages (title, content) SELECT $1, $2 FROM audience WHERE users > 0
+		INSERT INTO messages (title, content, kind, parameters) SELECT $1, $2, nullif($4, ''), $5::jsonb FROM audience WHERE users > 0
 		RETURNING mid
 	), inserted_broadcast AS (
 		INSERT INTO broadcasts (mid, newest, audience) SELECT mid, newest, $3 FROM message, audience
@@ -80,22 +110,22 @@ const insertBroadcast = `
 	SELECT users FROM audience`
 
 // Notify adds an unread notification for users, and returns for how many.
-func (db *DB) Notify(ctx context.Context, to core.Recipients, title, content string) (int, error) {
-	count, _, err := notify(ctx, db.writes, to, title, content)
+func (db *DB) Notify(ctx context.Context, to core.Recipients, message core.Message) (int, error) {
+	count, _, err := notify(ctx, db.writes, to, message)
 	return count, failure("notify users", err)
 }
 
 // notify adds an unread notification for users. It returns how many, and their ids unless the
 // recipients are an audience.
-func notify(ctx context.Context, q querier, to core.Recipients, title, content string) (count int, users []core.UserID, err error) {
+func notify(ctx context.Context, q querier, to core.Recipients, m core.Message) (count int, users []core.UserID, err error) {
 	if to.Audience != "" {
-		counts, err := collect[struct{ Users int }](ctx, q, statement{insertBroadcast, []any{title, content, to.Audience}})
+		counts, err := collect[struct{ Users int }](ctx, q, statement{insertBroadcast, []any{m.Title, m.Content, to.Audience, m.Kind, m.Parameters}})
 		if err != nil {
 			return 0, nil, err
 		}
 		return counts[0].Users, nil, nil
 	}
-	rows, err := collect[struct{ UID core.UserID }](ctx, q, statement{insertNotifications, []any{title, content, to.Users, to.EmailKey}})
+	rows, err := collect[struct{ UID core.UserID }](ctx, q, statement{insertNotifications, []any{m.Title, m.Content, to.Users, to.EmailKey, m.Kind, m.Parameters}})
 	for _, user := range rows {
 		users = append(users, user.UID)
 	}
@@ -110,7 +140,7 @@ func (db *DB) Announce(ctx context.Context, admin core.Actor, to core.Recipients
 			return err
 		}
 		var users []core.UserID
-		if count, users, err = notify(ctx, tx, to, title, content); err != nil {
+		if count, users, err = notify(ctx, tx, to, core.Message{Title: title, Content: content}); err != nil {
 			return err
 		}
 		subject := "users:" + string(to.Audience)

@@ -26,12 +26,12 @@ func TestNotify(t *testing.T) {
 		db.hasCount(t, notifications, "SELECT count(*) FROM notifications")
 	}
 
-	n := must(db.Notify(t.Context(), onlyUsers(ann.ID, ann.ID, ann.ID+100), "Title", ""))(t)
+	n := must(db.Notify(t.Context(), onlyUsers(ann.ID, ann.ID, ann.ID+100), core.Message{Title: "Title"}))(t)
 	testenv.Equal(t, n, 1, "users were notified")
 	expect(1, 1)
-	testenv.Equal(t, must(db.Notify(t.Context(), onlyUsers(ann.ID+100), "Title", ""))(t), 0, "users were notified")
+	testenv.Equal(t, must(db.Notify(t.Context(), onlyUsers(ann.ID+100), core.Message{Title: "Title"}))(t), 0, "users were notified")
 	expect(1, 1) // a message without receivers is not stored
-	testenv.Equal(t, must(db.Notify(t.Context(), allUsers, "Title", ""))(t), 2, "users were notified")
+	testenv.Equal(t, must(db.Notify(t.Context(), allUsers, core.Message{Title: "Title"}))(t), 2, "users were notified")
 	expect(2, 1) // a broadcast is one row
 
 	// A message is deleted with its only receiver.
@@ -63,7 +63,7 @@ func unread(t *testing.T, db store, user core.UserID) []core.UnreadNotification 
 func TestBroadcast(t *testing.T) {
 	t.Parallel()
 	db := open(t)
-	testenv.Equal(t, must(db.Notify(t.Context(), normalUsers, "None", ""))(t), 0, "users were notified")
+	testenv.Equal(t, must(db.Notify(t.Context(), normalUsers, core.Message{Title: "None"}))(t), 0, "users were notified")
 	ann, bob := addUser(t, db, "ann"), addUser(t, db, "bob")
 	permit := func(user core.User, permission core.Permission) {
 		t.Helper()
@@ -75,9 +75,9 @@ func TestBroadcast(t *testing.T) {
 	}
 	permit(bob, core.Administrator)
 
-	testenv.Equal(t, must(db.Notify(t.Context(), allUsers, "All", "Hear!"))(t), 2, "users were notified")
-	must(db.Notify(t.Context(), onlyUsers(ann.ID, bob.ID), "Two", ""))(t)
-	testenv.Equal(t, must(db.Notify(t.Context(), normalUsers, "Normal", "Hear!"))(t), 1, "users were notified")
+	testenv.Equal(t, must(db.Notify(t.Context(), allUsers, core.Message{Title: "All", Content: "Hear!"}))(t), 2, "users were notified")
+	must(db.Notify(t.Context(), onlyUsers(ann.ID, bob.ID), core.Message{Title: "Two"}))(t)
+	testenv.Equal(t, must(db.Notify(t.Context(), normalUsers, core.Message{Title: "Normal", Content: "Hear!"}))(t), 1, "users were notified")
 	late := addUser(t, db, "late")
 	f(ann, "Normal", "Two", "All")
 	f(bob, "Two", "All")
@@ -114,7 +114,7 @@ func TestBroadcast(t *testing.T) {
 func TestReadABroadcastWhileDeleted(t *testing.T) {
 	t.Parallel()
 	db, ann := openForOne(t)
-	must(db.Notify(t.Context(), allUsers, "All", "Hear!"))(t)
+	must(db.Notify(t.Context(), allUsers, core.Message{Title: "All", Content: "Hear!"}))(t)
 	id := unread(t, db, ann.ID)[0].ID
 	other := db.lock(t, "DELETE FROM users WHERE uid = $1", ann.ID)
 
@@ -126,7 +126,7 @@ func TestReadABroadcastWhileDeleted(t *testing.T) {
 func TestReadABroadcastInParallel(t *testing.T) {
 	t.Parallel()
 	db, ann := openForOne(t)
-	must(db.Notify(t.Context(), allUsers, "All", "Hear!"))(t)
+	must(db.Notify(t.Context(), allUsers, core.Message{Title: "All", Content: "Hear!"}))(t)
 	id := unread(t, db, ann.ID)[0].ID
 	atOnce(t, 20, 20, 0, func(int) error { return errOf(db.ReadNotification(t.Context(), ann.ID, id)) })
 	db.hasCount(t, 1, "SELECT count(*) FROM broadcast_reads")
@@ -139,7 +139,7 @@ func TestBroadcastToMany(t *testing.T) {
 	const users = 100_000
 	db.addUsers(t, users)
 	db.lock(t, "SELECT FROM users ORDER BY uid LIMIT 1 FOR UPDATE") // which must not block the broadcast
-	testenv.Equal(t, must(db.Notify(t.Context(), allUsers, "All", "Hear!"))(t), users, "users were notified")
+	testenv.Equal(t, must(db.Notify(t.Context(), allUsers, core.Message{Title: "All", Content: "Hear!"}))(t), users, "users were notified")
 	db.hasCount(t, 2, `
 		SELECT (SELECT count(*) FROM messages) + (SELECT count(*) FROM broadcasts) + (SELECT count(*) FROM notifications) + (SELECT count(*) FROM broadcast_reads)`)
 	for _, user := range []core.UserID{2, users / 2, users} {
@@ -151,7 +151,7 @@ func TestTrimNotifications(t *testing.T) {
 	t.Parallel()
 	db, ann := openForOne(t)
 	for range 2 {
-		must(db.Notify(t.Context(), allUsers, "Old", ""))(t)
+		must(db.Notify(t.Context(), allUsers, core.Message{Title: "Old"}))(t)
 	}
 	year := 365 * 24 * time.Hour
 	now := time.Now()
@@ -159,7 +159,7 @@ func TestTrimNotifications(t *testing.T) {
 	must(db.ReadNotification(t.Context(), ann.ID, unread(t, db, ann.ID)[0].ID))(t)
 	testenv.Equal(t, must(notifications.Trim(t.Context()))(t), 0, "messages were trimmed at once")
 	db.exec(t, "UPDATE messages SET sent_at = $1", now.Add(-year-time.Second))
-	must(db.Notify(t.Context(), onlyUsers(ann.ID), "New", ""))(t)
+	must(db.Notify(t.Context(), onlyUsers(ann.ID), core.Message{Title: "New"}))(t)
 	endless := core.NewNotifications(db, 0, time.Now)
 	testenv.Equal(t, must(endless.Trim(t.Context()))(t), 0, "messages were trimmed although the retention is unlimited")
 	testenv.Equal(t, must(notifications.Trim(t.Context()))(t), 2, "messages were trimmed after a year")

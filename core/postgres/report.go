@@ -138,7 +138,7 @@ const settleReports = `
 	), receivers AS (
 		SELECT uid FROM users WHERE uid IN (SELECT reporter FROM settled_reports) FOR KEY SHARE SKIP LOCKED
 	), message AS (
-		INSERT INTO messages (title, content) SELECT $4, $5 WHERE EXISTS (SELECT FROM receivers)
+		INSERT INTO messages (title, content, kind, parameters) SELECT $4, $5, $6, $7::jsonb WHERE EXISTS (SELECT FROM receivers)
 		RETURNING mid
 	), inserted_notifications AS (
 		INSERT INTO notifications (uid, mid) SELECT uid, mid FROM receivers, message
@@ -169,7 +169,7 @@ func (db *DB) SettleReport(ctx context.Context, admin core.Actor, id core.Report
 		if err := applySettlement(ctx, tx, admin, report, users[report.Uploader], state); err != nil {
 			return err
 		}
-		settled, err = settleReportsAbout(ctx, tx, report.Texture, id, state)
+		settled, err = settleReportsAbout(ctx, tx, report, state)
 		switch {
 		case err != nil:
 			return err
@@ -244,9 +244,10 @@ func applySettlement(ctx context.Context, tx pgx.Tx, admin core.Actor, report co
 
 // settleReportsAbout settles an open report about a texture, or, for a deletion, all open ones,
 // and notifies the reporters. It returns the settled reports, the one with the id first.
-func settleReportsAbout(ctx context.Context, tx pgx.Tx, tid core.TextureID, id core.ReportID, state core.ReportState) ([]core.Report, error) {
-	title, content := core.Report{Texture: tid, State: state}.Notice()
-	return collect[core.Report](ctx, tx, statement{settleReports, []any{id, tid, state, title, content}})
+func settleReportsAbout(ctx context.Context, tx pgx.Tx, report core.Report, state core.ReportState) ([]core.Report, error) {
+	report.State = state
+	m := report.Notice()
+	return collect[core.Report](ctx, tx, statement{settleReports, []any{report.ID, report.Texture, state, m.Title, m.Content, m.Kind, m.Parameters}})
 }
 
 const deleteSettledReports = `DELETE FROM reports WHERE settled_at < now() - interval '1 year'`

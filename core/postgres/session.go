@@ -70,8 +70,20 @@ func (db *DB) OpenSession(ctx context.Context, s core.NewSession) error {
 	return nil
 }
 
-const selectSessionUser = `
-	SELECT ` + userColumns + `
+const selectSessionUser = `SELECT ` + userColumns + fromSession
+
+// selectSessionUserWithUnread counts by the index of unread notifications alone.
+const selectSessionUserWithUnread = `
+	SELECT ` + userFields + `, (
+		SELECT count(*)::int FROM (
+			SELECT 1 FROM notifications n WHERE n.uid = u.uid AND n.read_at IS NULL
+			UNION ALL
+			SELECT 1 FROM broadcasts b WHERE ` + inAudience + ` AND NOT EXISTS (SELECT FROM broadcast_reads r WHERE r.uid = u.uid AND r.mid = b.mid)
+			LIMIT 99
+		) counted
+	) AS unread` + fromSession
+
+const fromSession = `
 	FROM sessions s
 	JOIN session_tokens t ON t.sid = s.sid
 	JOIN users u ON u.uid = s.uid
@@ -80,12 +92,14 @@ const selectSessionUser = `
 
 // sessionLookup selects the user of a token's session.
 func sessionLookup(verified core.VerifiedToken) statement {
+	return statement{selectSessionUser, sessionArguments(verified)}
+}
+
+func sessionArguments(verified core.VerifiedToken) []any {
 	token, window := verified.Token, verified.Window
 	// As arrays: pgx takes a uuid.UUID for a driver.Valuer first, and would format and parse it
 	// as text for every request.
-	return statement{selectSessionUser, []any{
-		[16]byte(token.Session), [16]byte(token.ID), token.User, window.RefreshedAfter, window.CreatedAfter, window.ReplacedAfter,
-	}}
+	return []any{[16]byte(token.Session), [16]byte(token.ID), token.User, window.RefreshedAfter, window.CreatedAfter, window.ReplacedAfter}
 }
 
 // The session look-ups of this core by result.
@@ -121,6 +135,11 @@ func checkSessionUser(users []core.User, err error) (core.User, error) {
 // SessionUser returns the user of a token's session.
 func (db *DB) SessionUser(ctx context.Context, verified core.VerifiedToken) (core.User, error) {
 	return checkSessionUser(db.sessionBatcher.query(ctx, sessionLookup(verified)))
+}
+
+// SessionUserWithUnread returns the user of a token's session, with the number of unread notifications.
+func (db *DB) SessionUserWithUnread(ctx context.Context, verified core.VerifiedToken) (core.User, error) {
+	return checkSessionUser(db.sessionBatcher.query(ctx, statement{selectSessionUserWithUnread, sessionArguments(verified)}))
 }
 
 // withSession runs the queries that queue adds to a batch for the user of a token, in the round trip

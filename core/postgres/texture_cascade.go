@@ -183,7 +183,7 @@ func (db *DB) DeleteTexture(ctx context.Context, by core.Actor, tid core.Texture
 		if err != nil || by.Owner {
 			return details, err
 		}
-		settled, err := settleReportsAbout(ctx, tx, tid, 0, core.ReportDeleted)
+		settled, err := settleReportsAbout(ctx, tx, core.Report{Texture: tid, TextureName: before.Name}, core.ReportDeleted)
 		details = textureDetails{Name: before.Name, Uploader: before.Uploader}
 		for _, report := range settled {
 			details.Reports = append(details.Reports, report.ID)

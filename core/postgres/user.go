@@ -13,7 +13,10 @@ import (
 var _ core.UserStore = (*DB)(nil)
 
 // userColumns are the columns of a core.User, from the table users as u.
-const userColumns = `u.uid AS id, u.email, u.nickname, u.avatar, u.score, u.permission, u.last_sign_at, u.register_at, u.verified,
+const userColumns = userFields + `, NULL::int AS unread`
+
+// userFields are the columns of the user itself.
+const userFields = `u.uid AS id, u.email, u.nickname, u.avatar, u.score, u.permission, u.last_sign_at, u.register_at, u.verified,
 	coalesce((u.signed_on + 1)::timestamp AT TIME ZONE 'UTC', u.register_at) AS next_sign_at`
 
 // insertUser runs after lockEmail and lockName. If the address or the player's name is taken,

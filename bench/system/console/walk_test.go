@@ -178,7 +178,7 @@ func TestTabs(t *testing.T) {
 
 	// Core is away, and begins anew.
 	first.expect(eval[string](t, first, `new URL(document.querySelector(".hero img").src).pathname`))
-	first.expect("/api/site", "/api/user", "/api/players", "/api/closet", "/api/user/notifications", "/console/session/token", "/avatar/user/0", "/preview/1", "/preview/2", "/preview/13", "/body/2")
+	first.expect("/api/site", "/api/user", "/api/players", "/api/closet", "/api/notifications", "/api/textures", "/console/session/token", "/avatar/user/0", "/preview/1", "/preview/2", "/preview/13", "/body/2")
 	s.Core.Kill(t)
 	first.press(t, "Players")
 	s.Core.StartReady(t)

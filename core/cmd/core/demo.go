@@ -89,12 +89,14 @@ func addDemoData(ctx context.Context, services api.Services, mappings *core.Mapp
 		}
 	}
 	// Last, since they mark the data as complete.
-	if _, err := services.Notifications.Send(ctx, []core.UserID{caller.ID}, "Your first upload",
-		"Any PNG of 64×64 pixels will do. See the *walk-through* in the README."); err != nil {
+	if _, err := services.Notifications.Send(ctx, []core.UserID{caller.ID}, core.Message{
+		Title: "Your first upload", Content: "Any PNG of 64×64 pixels will do. See the *walk-through* in the README.", Kind: "demo_upload",
+	}); err != nil {
 		return err
 	}
-	if _, err := services.Notifications.Send(ctx, []core.UserID{caller.ID}, "Welcome to Veneer",
-		"This is a **demo account**. Its skins and capes were drawn by Veneer itself; look into the closet."); err != nil {
+	if _, err := services.Notifications.Send(ctx, []core.UserID{caller.ID}, core.Message{
+		Title: "Welcome to Veneer", Content: "This is a **demo account**. Its skins and capes were drawn by Veneer itself; look into the closet.", Kind: "demo_welcome",
+	}); err != nil {
 		return err
 	}
 	log.InfoContext(ctx, "demo data added", "email", demoEmail)

@@ -23,6 +23,7 @@ const pages = {
   "/upload": { title: "upload.title", icon: "plus", load: () => import("./pages/upload.js") },
   "/account": { title: "account.title", load: () => import("./pages/account.js") },
   "/reports": { title: "reports.title", load: () => import("./pages/reports.js") },
+  "/notifications": { title: "notifications.title", load: () => import("./pages/notifications.js") },
   "/score": { title: "score.title", load: () => import("./pages/score.js") },
   "/connect": { title: "connect.title", icon: "plug", open: true, load: () => import("./pages/connect.js") },
   "/reset": { title: "reset.title", open: true, load: () => import("./pages/reset.js") },

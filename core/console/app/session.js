@@ -246,7 +246,7 @@ export async function signOut() {
  * @param {User} answer
  */
 export function update(answer) {
-  if (user.value?.uid === answer.uid) user.value = answer;
+  if (user.value?.uid === answer.uid) user.value = { ...user.value, ...answer }; // only some answers have what is unread
 }
 
 /** Reads the user anew, after a change of the score for example. It never throws: what changed is done all the same. */

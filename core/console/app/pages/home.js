@@ -1,22 +1,22 @@
 import { useEffect } from "preact/hooks";
-import { useSignal } from "@preact/signals";
 import { focusOn, html, notify, Picture, Reading, sentence, Sitting, Unverified, useRead, useSite } from "../parts/basics.js";
 import { Dressed } from "../parts/dressed.js";
+import { Notification } from "../parts/notification.js";
 import { href } from "../router.js";
 import { APIError, refreshUser, request, site, user } from "../session.js";
 import { number, t, time, utc } from "../words.js";
 
-/** @typedef {{id: string, title: string}} Entry */
+/** @typedef {import("../parts/notification.js").Entry} Entry */
 
 /** What a user has, and what is new. */
 export default function Home() {
   const about = useSite();
   const read = useRead(async (signal) => {
     const get = (/** @type {string} */ path) => request("GET", path, undefined, signal);
-    const [players, skins, capes, entries, newest] = await Promise.all([get("/api/players"), get("/api/closet?category=skin&perPage=1"), get("/api/closet?category=cape&perPage=1"), get("/api/user/notifications"), get("/api/textures?perPage=6"), site()]);
+    const [players, skins, capes, entries, newest] = await Promise.all([get("/api/players"), get("/api/closet?category=skin&perPage=1"), get("/api/closet?category=cape&perPage=1"), get("/api/notifications?perPage=100"), get("/api/textures?perPage=6"), site()]);
     return {
       players: /** @type {import("../parts/dressed.js").Player[]} */ (players), items: skins.total + capes.total,
-      entries: /** @type {Entry[]} */ (entries), newest: /** @type {import("../parts/keep.js").Texture[]} */ (newest.data),
+      entries: /** @type {Entry[]} */ (entries.data).filter((entry) => !entry.read), newest: /** @type {import("../parts/keep.js").Texture[]} */ (newest.data),
     };
   });
   useEffect(() => {
@@ -54,6 +54,7 @@ export default function Home() {
         <h2>${t("home.news")}</h2>
         ${have.entries.length === 0 && html`<p class="quiet">${t("home.noNews")}</p>`}
         <ul class="list">${have.entries.map((entry) => html`<li key=${entry.id}><${Notification} ...${entry} /></li>`)}</ul>
+        <p class="links"><a href=${href("/notifications")}>${t("home.allNews")}</a></p>
         <div class="cards">
           ${hasEconomy && html`<div class="card">
             <h2><a href=${href("/score")}>${t("home.score")}</a></h2>
@@ -107,27 +108,4 @@ function DailySignIn({ next, reward }) {
  */
 function used(count, most) {
   return most ? t("home.of", { used: count, most }) : number(count);
-}
-
-/**
- * A notification, which is read when it is opened.
- * @param {Entry} props
- */
-function Notification({ id, title }) {
-  const opened = useSignal(/** @type {{content: any, time: string} | undefined} */ (undefined));
-  async function open() {
-    try {
-      const [read, { rich }] = await Promise.all([request("POST", "/api/user/notifications/" + id), import("../parts/rich.js")]);
-      opened.value = { content: rich(read.content), time: read.time };
-      focusOn("#notification-" + id);
-    } catch (error) {
-      notify(sentence(error), "failed");
-    }
-  }
-  if (!opened.value) return html`<button type="button" class="row" aria-expanded="false" onClick=${open}><bdi>${title}</bdi></button>`;
-  return html`<article class="card">
-    <h3 id=${"notification-" + id} tabindex="-1"><bdi>${title}</bdi></h3>
-    <p class="quiet">${time(opened.value.time)}</p>
-    <div class="rich">${opened.value.content}</div>
-  </article>`;
 }
