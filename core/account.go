@@ -76,8 +76,9 @@ type AccountStore interface { //nolint:interfacebloat // Accounts, its only user
 	SetScore(ctx context.Context, by Actor, user UserID, score int64) (User, error)
 
 	// SetPermission sets the permission of a user, for an administrator, to one that the actor can
-	// grant. Lifting a ban ends the user's sessions.
-	SetPermission(ctx context.Context, by Actor, user UserID, permission Permission) (User, error)
+	// grant. Lifting a ban ends the user's sessions. At the end of a ban the user has the former
+	// permission again, if the actor can grant it, and the sessions.
+	SetPermission(ctx context.Context, by Actor, user UserID, permission Permission, ban Ban) (User, error)
 
 	// UsersNamed returns at most two of the users with the key of an e-mail address, of a nickname,
 	// or with a player of that name.
@@ -258,14 +259,27 @@ func (a *Accounts) SetScore(ctx context.Context, by Actor, user UserID, score in
 	return a.store.SetScore(ctx, by, user, score)
 }
 
+// PermissionChange is a new permission of a user, and the reason and the end of a ban.
+type PermissionChange struct {
+	Permission int64
+	Ban
+}
+
 // SetPermission bans a user, lifts a ban, or sets whether a user is an administrator. From the next
 // request on a banned user gets ErrBanned. Lifting the ban ends the sessions from before it. Only
 // CLIActor makes super administrators.
-func (a *Accounts) SetPermission(ctx context.Context, by Actor, user UserID, permission int64) (User, error) {
+func (a *Accounts) SetPermission(ctx context.Context, by Actor, user UserID, change PermissionChange) (User, error) {
+	permission := change.Permission
 	if permission < int64(Banned) || permission > int64(Administrator) && by != CLIActor {
 		return User{}, fault.Field("permission", "The permission is %d, but must be -1, 0 or 1.", permission)
 	}
-	return a.store.SetPermission(ctx, by, user, Permission(permission))
+	if permission != int64(Banned) && change.Ban != (Ban{}) {
+		return User{}, fault.Field("permission", "Only a ban has a reason and an end.")
+	}
+	if err := change.check(); err != nil {
+		return User{}, err
+	}
+	return a.store.SetPermission(ctx, by, user, Permission(permission), change.Ban)
 }
 
 // Delete deletes the account of the caller. A wrong password is an Invalid fault with the field

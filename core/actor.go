@@ -35,7 +35,7 @@ var CLIActor = Actor{Permission: SuperAdministrator + 1}
 func NewActor(user User, from netip.Addr) (Actor, error) {
 	switch {
 	case user.Permission == Banned:
-		return Actor{}, ErrBanned
+		return Actor{}, ErrBanned(user)
 	case user.Permission < Administrator:
 		return Actor{}, fault.New(fault.Forbidden, "Only administrators may do this.")
 	default:

@@ -31,6 +31,7 @@ const (
 	AuditPlayerDelete     AuditAction = "player.delete"
 	AuditTextureChange    AuditAction = "texture.change"
 	AuditTextureDelete    AuditAction = "texture.delete"
+	AuditTextureAllow     AuditAction = "texture.allow"
 	AuditReportSettle     AuditAction = "report.settle"
 	AuditNotificationSend AuditAction = "notification.send"
 )
@@ -39,7 +40,7 @@ const (
 var AuditActions = []AuditAction{
 	AuditUserAdd, AuditUserNickname, AuditUserEmail, AuditUserPassword, AuditUserVerified, AuditUserScore, AuditUserPermission, AuditUserDelete,
 	AuditClosetAdd, AuditClosetRemove, AuditPlayerRename, AuditPlayerMove, AuditPlayerDress, AuditPlayerUndress, AuditPlayerDelete,
-	AuditTextureChange, AuditTextureDelete, AuditReportSettle, AuditNotificationSend,
+	AuditTextureChange, AuditTextureDelete, AuditTextureAllow, AuditReportSettle, AuditNotificationSend,
 }
 
 // AuditEntry records one act of an administrator.

@@ -156,7 +156,7 @@ func (t *LauncherTokens) Authenticate(ctx context.Context, username, password st
 		switch {
 		case credentials.Permission == Banned:
 			failedBanned.Inc()
-			return ErrBanned
+			return ErrBanned(credentials.User)
 		case t.limits.RequireVerified && !credentials.Verified:
 			return fault.New(fault.Forbidden, "Please verify your e-mail address first.")
 		}

@@ -87,7 +87,7 @@ type ReportStore interface {
 	// the uploader. Both require that the actor may moderate them (Forbidden). The reporters are
 	// notified. An unknown report, or no uploader to ban, is a NotFound fault; a report that was
 	// settled before, a Duplicate one.
-	SettleReport(ctx context.Context, by Actor, report ReportID, state ReportState) (Report, error)
+	SettleReport(ctx context.Context, by Actor, report ReportID, settlement Settlement) (Report, error)
 }
 
 // Reports are the users' complaints about textures.
@@ -147,14 +147,31 @@ func (r *Reports) ListByUser(ctx context.Context, token VerifiedToken, query Rep
 // actionStates maps the action of an administrator to the state of the settled report.
 var actionStates = map[string]ReportState{"reject": ReportRejected, "delete": ReportDeleted, "ban": ReportBanned}
 
+// Settlement is what becomes of a report.
+type Settlement struct {
+	State ReportState
+	Ban   Ban // of the uploader, with ReportBanned
+	// Refuse refuses the pixels of the texture, with ReportDeleted.
+	Refuse bool
+}
+
+// SettlementRequest is a Settlement by its action instead of its state.
+type SettlementRequest struct {
+	Action string
+	Settlement
+}
+
 // Settle settles a report: the action reject does nothing else, delete also deletes the texture,
 // ban also bans its uploader.
-func (r *Reports) Settle(ctx context.Context, by Actor, report ReportID, action string) (Report, error) {
-	state, ok := actionStates[strings.TrimSpace(action)]
-	if !ok {
+func (r *Reports) Settle(ctx context.Context, by Actor, report ReportID, request SettlementRequest) (Report, error) {
+	var ok bool
+	if request.State, ok = actionStates[strings.TrimSpace(request.Action)]; !ok {
 		return Report{}, fault.Field("action", "The action must be reject, delete or ban.")
+	}
+	if err := request.Ban.check(); err != nil {
+		return Report{}, err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cascadeTimeout)
 	defer cancel()
-	return r.store.SettleReport(ctx, by, report, state)
+	return r.store.SettleReport(ctx, by, report, request.Settlement)
 }

@@ -2,6 +2,7 @@ package core
 
 import (
 	"context"
+	"fmt"
 	"net/netip"
 	"strings"
 	"time"
@@ -72,10 +73,10 @@ type SessionStore interface {
 	SessionUserWithUnread(ctx context.Context, token VerifiedToken) (User, error)
 
 	// RefreshSession replaces a token, if it is the current one of its session, by next and returns
-	// next with the user's permission. While the user is banned it replaces nothing. A token that
+	// next with the user, of whom it has the permission and the ban. While the user is banned it replaces nothing. A token that
 	// was replaced within the window gets the successor that it already has. Any other token of a
 	// live session ends the session. Then, and without a live session, it returns ErrSignedOut.
-	RefreshSession(ctx context.Context, token VerifiedToken, next Token) (Token, Permission, error)
+	RefreshSession(ctx context.Context, token VerifiedToken, next Token) (Token, User, error)
 
 	// EndSession ends a session if it exists.
 	EndSession(ctx context.Context, session uuid.UUID) error
@@ -117,8 +118,30 @@ var ErrPasswordChanged = fault.New(fault.Unauthenticated, "%s", errCredentials.M
 // ErrSignedOut is the fault of a request without a live session.
 var ErrSignedOut = fault.New(fault.Unauthenticated, "You are not signed in, or your session has ended. Please sign in.")
 
-// ErrBanned is the fault of a request of a banned user.
-var ErrBanned = fault.New(fault.Banned, "This account is banned.")
+// BanNotice is the data of ErrBanned.
+type BanNotice struct {
+	Reason string `json:"reason,omitempty"`
+	Until  string `json:"until,omitempty"` // in UTC; empty for ever
+}
+
+// ErrBanned returns the fault of a request of a banned user. Its message has all that its data has, for
+// launchers, which show nothing else.
+func ErrBanned(user User) error {
+	notice := BanNotice{Reason: user.BanReason}
+	message := "This account is banned."
+	if user.BannedUntil != nil {
+		notice.Until = user.BannedUntil.UTC().Format(time.DateTime)
+		message = fmt.Sprintf("This account is banned until %s UTC.", notice.Until)
+	}
+	if notice.Reason != "" {
+		message += " " + notice.Reason
+	}
+	err := &fault.Error{Kind: fault.Banned, Message: message}
+	if notice != (BanNotice{}) {
+		err.Data = notice
+	}
+	return err
+}
 
 // Login opens a session. An unknown e-mail and a wrong password return the same Unauthenticated
 // fault after the same time; a banned user with the right password gets ErrBanned. After too many
@@ -131,7 +154,7 @@ func (s *Sessions) Login(ctx context.Context, email, password string, from netip
 	err := s.logins.withCredentials(ctx, email, password, from, func(credentials VerifiedCredentials) (err error) {
 		if credentials.Permission == Banned {
 			failedBanned.Inc()
-			return ErrBanned
+			return ErrBanned(credentials.User)
 		}
 		signed, err = s.Open(ctx, credentials, from)
 		return err
@@ -213,12 +236,12 @@ func (s *Sessions) Refresh(ctx context.Context, compact string) (SignedToken, er
 }
 
 func (s *Sessions) refresh(ctx context.Context, token VerifiedToken) (SignedToken, error) {
-	successor, permission, err := s.store.RefreshSession(ctx, token, s.newToken(token.Token.User, token.Token.Session))
+	successor, user, err := s.store.RefreshSession(ctx, token, s.newToken(token.Token.User, token.Token.Session))
 	if err != nil {
 		return SignedToken{}, err
 	}
-	if permission == Banned {
-		return SignedToken{}, ErrBanned
+	if user.Permission == Banned {
+		return SignedToken{}, ErrBanned(user)
 	}
 	return s.sign(successor)
 }

@@ -50,8 +50,8 @@ type TextureStore interface {
 	//
 	// A texture with the same pixels and type that the uploader may see is a Duplicate fault with
 	// the data tid. A quota without room for the texture or the closet item is a Refused fault, a
-	// cost that the uploader cannot pay a ScoreTooLow one. In these cases put may not have been
-	// called.
+	// cost that the uploader cannot pay a ScoreTooLow one, and refused pixels are
+	// ErrRefusedPixels. In these cases put may not have been called.
 	AddTexture(ctx context.Context, texture NewTexture, pricing Pricing, put func(context.Context) error) (Texture, error)
 
 	// CheckTexture returns the fault that AddTexture would return before it calls put; nil for none.
@@ -68,14 +68,15 @@ type TextureStore interface {
 	// Another texture with the same pixels and the new type is a Duplicate fault with the data tid. A
 	// texture that becomes private is removed from all closets but its uploader's, from the players
 	// of other users, and from avatars. An actor that uploaded it is charged if it costs more as a
-	// public, or as a private one: a ScoreTooLow fault if they cannot pay.
+	// public, or as a private one: a ScoreTooLow fault if they cannot pay. Refused pixels become public
+	// for an administrator only: ErrRefusedPixels.
 	ChangeTexture(ctx context.Context, by Actor, texture TextureID, change TextureChange, prices ScorePrices) (Texture, error)
 
 	// DeleteTexture deletes a texture, with the checks of ChangeTexture. The texture is removed from
 	// all closets and players. Users keep it as their avatar, which is not found from then on. Sweep
 	// deletes the file. A deletion by an administrator settles open reports about the texture, and
-	// notifies their reporters.
-	DeleteTexture(ctx context.Context, by Actor, texture TextureID) error
+	// notifies their reporters; with refuse, it adds a refusal of the pixels.
+	DeleteTexture(ctx context.Context, by Actor, texture TextureID, refuse bool) error
 }
 
 // TextureChange changes properties of a texture; nil keeps a property.
@@ -105,7 +106,7 @@ type TextureLimits struct {
 
 // Textures are the skins and capes that users share.
 type Textures struct {
-	store  TextureStore
+	store  textureStore
 	files  FileStore
 	limits skin.Limits
 	quotas Quotas
@@ -115,8 +116,14 @@ type Textures struct {
 	perNetwork *ratelimit.Semaphore[netip.Prefix]
 }
 
+// textureStore is the store that Textures needs.
+type textureStore interface {
+	TextureStore
+	RefusalStore
+}
+
 // NewTextures returns the textures of a store, and their files in another.
-func NewTextures(store TextureStore, files FileStore, limits TextureLimits, quotas Quotas, prices ScorePrices) *Textures {
+func NewTextures(store textureStore, files FileStore, limits TextureLimits, quotas Quotas, prices ScorePrices) *Textures {
 	return &Textures{
 		store: store, files: files, limits: limits.Limits, quotas: quotas, prices: prices,
 		sem: make(chan struct{}, limits.Concurrency), perNetwork: ratelimit.NewSemaphore[netip.Prefix](max(1, limits.Concurrency-1)),
@@ -254,9 +261,14 @@ func (t *Textures) Delete(ctx context.Context, by Actor, tid TextureID) error {
 			return err
 		}
 	}
+	return t.Remove(ctx, by, tid, false)
+}
+
+// Remove deletes a texture for an administrator, and with refuse, its pixels are refused from then on.
+func (t *Textures) Remove(ctx context.Context, by Actor, tid TextureID, refuse bool) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cascadeTimeout)
 	defer cancel()
-	return t.store.DeleteTexture(ctx, by, tid)
+	return t.store.DeleteTexture(ctx, by, tid, refuse)
 }
 
 // findFor returns a texture that an actor is about to change. An owner that did not upload it becomes

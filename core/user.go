@@ -3,6 +3,7 @@ package core
 import (
 	"context"
 	"net/mail"
+	"strings"
 	"time"
 
 	"github.com/veneer-skins/veneer/shared/fault"
@@ -33,6 +34,30 @@ type User struct {
 	Verified   bool
 	// Unread is the number of unread notifications, at most MaxUnread; nil where it was not counted.
 	Unread *int
+
+	// Why, and until when, a banned user is banned; empty for no reason, nil for ever.
+	BanReason   string
+	BannedUntil *time.Time
+}
+
+// Ban is why to ban a user, and until when.
+type Ban struct {
+	Reason string     // empty for none
+	Until  *time.Time // nil for ever
+}
+
+// check returns an Invalid fault for an invalid ban, and trims the reason.
+func (b *Ban) check() error {
+	var wrong fieldFaults
+	if b.Reason = strings.TrimSpace(b.Reason); b.Reason != "" {
+		var err error
+		b.Reason, err = validateText("reason", b.Reason, MaxReason)
+		wrong.add(err)
+	}
+	if b.Until != nil && !b.Until.After(time.Now()) {
+		wrong.add(fault.Field("until", "The end of a ban must be in the future."))
+	}
+	return wrong.fault()
 }
 
 // MaxUnread is up to where unread notifications are counted.

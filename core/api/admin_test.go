@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -165,4 +166,53 @@ func TestAuditLog(t *testing.T) {
 	} {
 		list(query).IsError(t, 422, 4, field)
 	}
+}
+
+// A ban has a reason and an end, which the banned user is told, and lifts itself: the sessions and the former
+// permission are there again.
+func TestBansEnd(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	admin, root, user := c.signUpAs(t, core.Administrator), c.signUpAs(t, core.SuperAdministrator), c.signUpAs(t, core.Administrator)
+	user.withPassword(t, "correct horse")
+	until := time.Now().UTC().Add(time.Hour).Format(time.DateTime)
+	ban := fmt.Sprintf(`{"permission":-1,"reason":" Insults. ","until":%q}`, until)
+	data := fmt.Sprintf(`{"reason":"Insults.","until":%q}`, until)
+	root.Put(t, user.user()+"/permission", ban).Has(t, "data.ban_reason", `Insults.`, "data.banned_until", until)
+	root.logs(t, 0, fmt.Sprintf(`user.permission user:%d {"to": -1, "from": 1, "email": "user3@example.com", "until": %q, "reason": "Insults.", "nickname": "Somebody"}`, user.UID, until))
+	for _, a := range []response{
+		user.Get(t, "/api/user"), user.Get(t, "/api/players"), user.Send(t, "POST", "/api/auth/refresh", body{}),
+		user.Post(t, "/api/auth/login", `{"email":"user3@example.com","password":"correct horse"}`),
+	} {
+		a.Is(t, 403, `{"code":-1,"message":"This account is banned until `+until+` UTC. Insults.","data":`+data+`}`)
+	}
+	admin.Put(t, user.user()+"/permission", ban).Has(t, "data.permission", "-1") // the former permission is 0 from here on
+	ends := func() {
+		t.Helper()
+		c.site.Exec(t, "UPDATE users SET banned_until = now() WHERE uid = $1", user.UID)
+		user.works(t, true)
+	}
+	ends()
+	user.Get(t, "/api/user").HasField(t, "0", "permission")
+
+	root.Put(t, user.user()+"/permission", `{"permission":1}`).HasStatus(t, 200)
+	user.works(t, true) // there was no ban to lift
+	root.Put(t, user.user()+"/permission", ban).HasStatus(t, 200)
+	ends()
+	user.Get(t, "/api/user").HasField(t, "1", "permission")
+
+	// A core of the release before knows permissions alone.
+	c.site.Exec(t, "UPDATE users SET permission = 0 WHERE uid = $1", user.UID)
+	c.site.Exec(t, "UPDATE users SET permission = -1 WHERE uid = $1", user.UID)
+	user.Get(t, "/api/user").Is(t, 403, `{"code":-1,"message":"This account is banned."}`)
+	root.Put(t, user.user()+"/permission", `{"permission":0}`).HasStatus(t, 200)
+	user.Get(t, "/api/user").IsError(t, 401, 5)
+
+	for object, field := range map[string]string{
+		`{"permission":0,"reason":"x"}`: "permission", `{"permission":-1,"until":"2001-02-03 04:05:06"}`: "until", `{"permission":-1,"until":"tomorrow"}`: "until",
+		`{"permission":-1,"until":5}`: "until", `{"permission":-1,"reason":"` + strings.Repeat("x", 1001) + `"}`: "reason",
+	} {
+		root.Put(t, user.user()+"/permission", object).IsError(t, 422, 4, field)
+	}
+	admin.Put(t, "/api/admin/reports/1", `{"action":"ban","until":"2001-02-03 04:05:06"}`).IsError(t, 422, 4, "until")
 }

@@ -70,3 +70,48 @@ func TestAdminChangesTexture(t *testing.T) {
 	testenv.Equal(t, len(admin.unread(t)), 2, "notifications of the reporter")
 	ann.Delete(t, "/api/textures/"+public).IsError(t, 404, 3)
 }
+
+// The pixels of a removed texture are refused to all but administrators, by whatever way they come, until that is undone.
+func TestRefusedPixels(t *testing.T) {
+	t.Parallel()
+	c := start(t)
+	admin, ann, bob := c.signUpAs(t, core.Administrator), c.signUp(t), c.signUp(t)
+	removed := ann.texture(t, "name=Rude&type=steve", skinFile(t, 1))
+	kept := bob.texture(t, "name=Kept&type=alex&public=false", skinFile(t, 1))
+	upload := func(of client, fields string) response { return of.upload(t, fields, skinFile(t, 1)) }
+	refused := func(a response) { t.Helper(); a.IsError(t, 403, 1) }
+
+	admin.Delete(t, "/api/admin/textures/"+removed+"?refuse=perhaps").IsError(t, 422, 4, "refuse")
+	ann.Delete(t, "/api/admin/textures/"+removed+"?refuse=true").IsError(t, 403, 6)
+	admin.Delete(t, "/api/admin/textures/"+removed+"?refuse=true").Is(t, 200, `{"code":0,"message":"<text>"}`)
+	admin.logs(t, 0, fmt.Sprintf(`texture.delete texture:%s {"name": "Rude", "refused": true, "uploader": %d}`, removed, ann.UID))
+	refused(upload(ann, "name=Again&type=steve"))
+	refused(upload(ann, "name=Again&type=alex&public=false"))
+	refused(bob.Put(t, "/api/textures/"+kept, `{"public":true}`))
+	bob.Put(t, "/api/textures/"+kept, `{"name":"Mine"}`).HasStatus(t, 200)
+	own := upload(admin, "name=Evidence&type=steve&public=false")
+	own.HasStatus(t, 200)
+
+	list := func(total int) response {
+		t.Helper()
+		a := admin.Get(t, "/api/admin/refusals")
+		a.HasField(t, fmt.Sprint(total), "total")
+		return a
+	}
+	list(1).Is(t, 200, fmt.Sprintf(`{"per_page":20,"from":1,"to":1,"total":1,"total_is_lower_bound":false,"current_page":1,"last_page":1,"data":[
+		{"tid":%s,"name":"Rude","type":"steve","refused_at":"<time>","refused_by":%d,"refused_by_nickname":"Somebody"}]}`, removed, admin.UID))
+	admin.Get(t, "/api/admin/refusals?perPage=0").IsError(t, 422, 4, "perPage")
+	admin.Delete(t, "/api/admin/refusals/"+kept).IsError(t, 404, 3)
+	admin.Delete(t, "/api/admin/refusals/"+removed).Is(t, 200, `{"code":0,"message":"<text>"}`)
+	admin.logs(t, 1, fmt.Sprintf(`texture.allow texture:%s {"name": "Rude", "type": "steve"}`, removed))
+	list(0)
+	again := ann.texture(t, "name=Again&type=steve", skinFile(t, 1))
+
+	// A report that is accepted refuses them, too.
+	bob.Post(t, "/api/reports", `{"tid":`+again+`,"reason":"Rude."}`).HasStatus(t, 200)
+	rid := fmt.Sprint(1)
+	admin.Put(t, "/api/admin/reports/"+rid, `{"action":"delete","refuse":"perhaps"}`).IsError(t, 422, 4, "refuse")
+	admin.Put(t, "/api/admin/reports/"+rid, `{"action":"delete","refuse":true}`).HasStatus(t, 200)
+	list(1)
+	refused(upload(ann, "name=Again&type=steve"))
+}

@@ -28,3 +28,13 @@ func (s *Server) handleFindUsers(ctx context.Context, rc *fasthttp.RequestCtx, _
 	}
 	return httpserver.WriteJSON(rc, fasthttp.StatusOK, toSearchPageJSON(result, query.Page, query.PerPage, core.MaxSearchPage, toUserJSON))
 }
+
+// permissionChange returns a new permission of a user.
+func permissionChange(f *decode.Form) core.PermissionChange {
+	return core.PermissionChange{Permission: f.RequiredInteger("permission"), Ban: ban(f)}
+}
+
+// ban returns the reason and the end of a ban.
+func ban(f *decode.Form) core.Ban {
+	return core.Ban{Reason: f.OptionalStr("reason", ""), Until: f.OptionalTime("until")}
+}

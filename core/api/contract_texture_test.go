@@ -26,6 +26,12 @@ func recordAdminTextures(t *testing.T, s testSite, seen seenResponses) {
 		normal.Get(t, textures), admin.Get(t, textures), admin.Get(t, textures+"?q=ab"),
 		change(normal, skin, `{"name":"B"}`), change(admin, skin, `{"name":"B"}`), change(admin, missing, `{"name":"B"}`),
 		change(admin, skin, `{}`), change(admin, flat, `{"type":"alex"}`), change(admin, cape, `{"type":"steve"}`), change(admin, skin, `{"type":"alex"}`),
-		normal.Delete(t, textures+"/"+skin), admin.Delete(t, textures+"/"+skin), admin.Delete(t, textures+"/"+skin),
+		normal.Delete(t, textures+"/"+skin), admin.Delete(t, textures+"/"+skin+"?refuse=x"),
+		admin.Delete(t, textures+"/"+skin+"?refuse=true"), admin.Delete(t, textures+"/"+skin),
+	)
+	const refusals = "/api/admin/refusals"
+	seen.record(t,
+		normal.Get(t, refusals), admin.Get(t, refusals), admin.Get(t, refusals+"?perPage=101"),
+		normal.Delete(t, refusals+"/"+skin), admin.Delete(t, refusals+"/"+skin), admin.Delete(t, refusals+"/"+skin),
 	)
 }

@@ -73,9 +73,9 @@ func probes(schema *openapi3.Schema) []probe {
 }
 
 // isUnconstrained reports whether the validity of a text depends on more than its length: a current
-// password, a file, or a user that exists.
+// password, a file, a user that exists, or a time.
 func isUnconstrained(schema *openapi3.Schema) bool {
-	return schema.Format == "user" || schema.Format == "password" && schema.MaxLength == nil || schema.ContentMediaType != ""
+	return schema.Format == "user" || schema.Format == "future" || schema.Format == "password" && schema.MaxLength == nil || schema.ContentMediaType != ""
 }
 
 // lettersOf returns a text of so many characters that is otherwise valid by a schema.

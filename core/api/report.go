@@ -51,6 +51,13 @@ func toReportPageJSON[T any](query core.ReportQuery, page core.ReportPage, toJSO
 	return toPageJSON(query.Page, query.PerPage, page.Total, bodies)
 }
 
+// settlement returns what becomes of a report.
+func settlement(f *decode.Form) core.SettlementRequest {
+	request := core.SettlementRequest{Action: f.Str("action")}
+	request.Ban, request.Refuse = ban(f), f.OptionalBool("refuse", false)
+	return request
+}
+
 // handleReportTexture handles POST /api/reports.
 func (s *Server) handleReportTexture(ctx context.Context, rc *fasthttp.RequestCtx, caller core.Caller) error {
 	if _, err := s.takeWithNetwork(rc, s.limiters.Reports, s.limiters.NetworkReports, clientapi.Key{User: caller.ID}); err != nil {

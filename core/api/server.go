@@ -340,8 +340,12 @@ func (s *Server) routes() *router.Router {
 		handle(fasthttp.MethodPut, player+"/textures", by.require(changeByID("pid", "The player is dressed.", textureSelection, s.Players.SetTextures, toPlayerJSON)))
 		handle(fasthttp.MethodDelete, player+"/textures", by.require(changeByID("pid", "The textures are taken off.", slotsToClear, s.clearTextures, toPlayerJSON)))
 		handle(fasthttp.MethodPut, texture, by.require(changeByID("tid", "The texture is changed.", textureChange, s.Textures.Change, toTextureJSON)))
-		handle(fasthttp.MethodDelete, texture, by.require(deleteByID("tid", "The texture is deleted.", s.Textures.Delete)))
 	}
+
+	handle(fasthttp.MethodDelete, "/api/textures/{tid}", s.requireOwner(deleteByID("tid", "The texture is deleted.", s.Textures.Delete)))
+	handle(fasthttp.MethodDelete, "/api/admin/textures/{tid}", s.requireAdmin(s.handleRemoveTexture))
+	handle(fasthttp.MethodGet, "/api/admin/refusals", s.requireAdmin(s.handleListRefusals))
+	handle(fasthttp.MethodDelete, "/api/admin/refusals/{tid}", s.requireAdmin(deleteByID("tid", "The pixels are allowed again.", s.Textures.LiftRefusal)))
 
 	const user = "/api/admin/users/{uid}"
 	setUser := func(field string, h actorHandler) { handle(fasthttp.MethodPut, user+"/"+field, s.requireAdmin(h)) }
@@ -350,7 +354,7 @@ func (s *Server) routes() *router.Router {
 	setUser("password", changeByID("uid", "The password is changed. The user's sessions have ended.", str("password"), s.Accounts.ResetPassword, toUserJSON))
 	setUser("verified", changeByID("uid", "The verification is changed.", requiredBool("verified"), s.Accounts.SetVerified, toUserJSON))
 	setUser("score", changeByID("uid", "The score is set.", integer[int64]("score"), s.Accounts.SetScore, toUserJSON))
-	setUser("permission", changeByID("uid", "The permission is changed.", integer[int64]("permission"), s.Accounts.SetPermission, toUserJSON))
+	setUser("permission", changeByID("uid", "The permission is changed.", permissionChange, s.Accounts.SetPermission, toUserJSON))
 	handle(fasthttp.MethodDelete, user, s.requireAdmin(deleteByID("uid", "The account is deleted.", s.Accounts.DeleteUser)))
 	handle(fasthttp.MethodGet, "/api/admin/users", s.requireAdmin(s.handleFindUsers))
 	handle(fasthttp.MethodGet, "/api/admin/users/{uid}/closet", s.requireAdmin(s.handleListUserClosetItems))
@@ -362,7 +366,7 @@ func (s *Server) routes() *router.Router {
 
 	handle(fasthttp.MethodGet, "/api/admin/textures", s.requireAdmin(s.handleListTexturesAsAdmin))
 	handle(fasthttp.MethodGet, "/api/admin/reports", s.requireAdmin(s.handleListReports))
-	handle(fasthttp.MethodPut, "/api/admin/reports/{rid}", s.requireAdmin(changeByID("rid", "The report is settled.", str("action"), s.Reports.Settle, toReportJSON)))
+	handle(fasthttp.MethodPut, "/api/admin/reports/{rid}", s.requireAdmin(changeByID("rid", "The report is settled.", settlement, s.Reports.Settle, toReportJSON)))
 	handle(fasthttp.MethodPost, "/api/admin/notifications", s.requireAdmin(s.handleSendNotification)).
 		AcceptBody(s.bodyLimit(maxCharacterBytes*core.MaxContent), 0)
 	handle(fasthttp.MethodGet, "/api/admin/counts", s.requireAdmin(s.handleCount))

@@ -24,14 +24,21 @@ type userJSON struct {
 	RegisterAt timestamp       `json:"register_at"`
 	Verified   bool            `json:"verified"`
 	Unread     *int            `json:"unread,omitempty"`
+
+	BanReason   string     `json:"ban_reason,omitempty"`
+	BannedUntil *timestamp `json:"banned_until,omitempty"`
 }
 
 func toUserJSON(u core.User) userJSON {
-	return userJSON{
+	body := userJSON{
 		UID: u.ID, Email: u.Email, Nickname: u.Nickname, Avatar: u.Avatar, Score: u.Score, Permission: u.Permission,
 		LastSignAt: timestamp(u.LastSignAt), NextSignAt: timestamp(u.NextSignAt), RegisterAt: timestamp(u.RegisterAt), Verified: u.Verified,
 		Unread: u.Unread,
 	}
+	if u.Permission == core.Banned {
+		body.BanReason, body.BannedUntil = u.BanReason, (*timestamp)(u.BannedUntil)
+	}
+	return body
 }
 
 // UserJSON returns what GET /api/user responds with, for other packages that respond with a user.

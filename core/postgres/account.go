@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -35,6 +36,16 @@ type userDetails struct {
 	To       any    `json:"to,omitempty"`
 	// Report is the one that a ban has settled.
 	Report core.ReportID `json:"report,omitempty"`
+	// Reason and Until are of a ban.
+	Reason string `json:"reason,omitempty"`
+	Until  string `json:"until,omitempty"`
+}
+
+// setBan adds a ban to the details.
+func (d *userDetails) setBan(ban core.Ban) {
+	if d.Reason = ban.Reason; ban.Until != nil {
+		d.Until = ban.Until.UTC().Format(time.DateTime)
+	}
 }
 
 // userChange is a change of a user.
@@ -44,7 +55,8 @@ type userChange struct {
 	// password, or there is none.
 	loggedValue func(core.User) any
 	// do gets the actor and the user as they are in the transaction of an administrator.
-	do func(q querier, by core.Actor, before core.User) (core.User, error)
+	do  func(q querier, by core.Actor, before core.User) (core.User, error)
+	ban core.Ban
 	// lock, if set, is an administrator's first statement: it locks them, the user and others.
 	lock statement
 }
@@ -80,6 +92,7 @@ func (db *DB) moderateUser(ctx context.Context, by core.Actor, user core.UserID,
 			return err
 		}
 		details := userDetails{Email: before.Email, Nickname: before.Nickname}
+		details.setBan(c.ban)
 		if c.loggedValue != nil {
 			details.From, details.To = c.loggedValue(before), c.loggedValue(after)
 		}
@@ -305,15 +318,16 @@ func (db *DB) SetScore(ctx context.Context, admin core.Actor, user core.UserID, 
 }
 
 // SetPermission sets a user's permission.
-func (db *DB) SetPermission(ctx context.Context, admin core.Actor, user core.UserID, permission core.Permission) (core.User, error) {
+func (db *DB) SetPermission(ctx context.Context, admin core.Actor, user core.UserID, permission core.Permission, ban core.Ban) (core.User, error) {
 	return db.moderateUser(ctx, admin, user, userChange{
 		action:      core.AuditUserPermission,
+		ban:         ban,
 		loggedValue: func(u core.User) any { return u.Permission },
 		do: func(q querier, admin core.Actor, _ core.User) (core.User, error) {
 			if err := admin.CanGrant(permission); err != nil {
 				return core.User{}, err
 			}
-			return setPermission(ctx, q, user, permission)
+			return setPermission(ctx, q, admin, user, permission, ban)
 		},
 	})
 }

@@ -148,7 +148,7 @@ func TestOwnersAndAdministratorsAtOnce(t *testing.T) {
 			return db.RemoveClosetItem(ctx, as(owner), owner, tid)
 		},
 		func(owner core.UserID, admin core.Actor, _ core.PlayerID, _ core.TextureID) error {
-			return errOf(db.SetPermission(ctx, admin, owner, core.Permission(-rand.IntN(2))))
+			return errOf(db.SetPermission(ctx, admin, owner, core.Permission(-rand.IntN(2)), core.Ban{}))
 		},
 		func(owner core.UserID, _ core.Actor, _ core.PlayerID, _ core.TextureID) error {
 			return errOf(db.CreatePlayer(ctx, owner, player(fmt.Sprintf("p%d", rand.Uint64())), core.Pricing{Quotas: quotas}))

@@ -20,14 +20,14 @@ func TestAdminDeletesTexture(t *testing.T) {
 	report := r.report(t, r.bob, target)
 	f := func(tid core.TextureID, want fault.Kind) {
 		t.Helper()
-		wantKind(t, r.DeleteTexture(t.Context(), r.by, tid), want)
+		wantKind(t, r.DeleteTexture(t.Context(), r.by, tid, false), want)
 	}
 	r.permit(t, r.ann, core.SuperAdministrator)
 	f(target.ID, fault.Forbidden)
 	r.permit(t, r.ann, core.Normal)
 	f(target.ID+100, fault.NotFound)
 	wantKeys := watchChanges(t, r.store)
-	do(t, r.DeleteTexture(t.Context(), r.by, target.ID))
+	do(t, r.DeleteTexture(t.Context(), r.by, target.ID, false))
 	wantKeys("the deletion", textureKeys(target)...)
 	f(target.ID, fault.NotFound)
 	testenv.Equal(t, r.list(t, "")[0].State, core.ReportDeleted, "the report")
@@ -39,7 +39,7 @@ func TestAdminDeletesTexture(t *testing.T) {
 	do(t, r.DeleteUser(t.Context(), as(r.cid.ID), credentialsOf(r.cid)))
 	own := addTexture(t, r.store, texture(r.boss.ID, skin.Classic, "own", true))
 	for _, tid := range []core.TextureID{orphan.ID, own.ID} {
-		testenv.Is(t, r.DeleteTexture(t.Context(), r.by, tid), nil, "the deletion of %d", tid)
+		testenv.Is(t, r.DeleteTexture(t.Context(), r.by, tid, false), nil, "the deletion of %d", tid)
 	}
 	testenv.Equal(t, len(r.auditEntries(t)), 3, "actions are logged")
 }
@@ -88,7 +88,7 @@ func TestTextureActionsLockUsersInOrder(t *testing.T) {
 			h.exec(t, "SELECT FROM users WHERE uid IN ($1, $2) FOR UPDATE NOWAIT", actor.ID, uploader.ID)
 		}), nil, "%s", word)
 	}
-	act("deleted", func(tid core.TextureID) error { return db.DeleteTexture(t.Context(), admin, tid) })
+	act("deleted", func(tid core.TextureID) error { return db.DeleteTexture(t.Context(), admin, tid, false) })
 	act("hidden", func(tid core.TextureID) error {
 		return errOf(db.ChangeTexture(t.Context(), admin, tid, core.TextureChange{Public: new(false)}, core.ScorePrices{}))
 	})
@@ -98,7 +98,7 @@ func TestTextureActionsLockUsersInOrder(t *testing.T) {
 		}
 		reports, err := db.Reports(t.Context(), core.ReportQuery{State: core.ReportOpen, Page: 1, PerPage: 1})
 		if err == nil {
-			_, err = db.SettleReport(t.Context(), admin, reports.Reports[0].ID, core.ReportDeleted)
+			_, err = db.SettleReport(t.Context(), admin, reports.Reports[0].ID, core.Settlement{State: core.ReportDeleted})
 		}
 		return err
 	})

@@ -32,7 +32,7 @@ var userActions = map[core.AuditAction]func(context.Context, core.AccountStore, 
 		return errOf(db.SetScore(ctx, admin, user, 100))
 	},
 	"user.permission": func(ctx context.Context, db core.AccountStore, admin core.Actor, user core.UserID) error {
-		return errOf(db.SetPermission(ctx, admin, user, core.Banned))
+		return errOf(db.SetPermission(ctx, admin, user, core.Banned, core.Ban{}))
 	},
 	"user.delete": func(ctx context.Context, db core.AccountStore, admin core.Actor, user core.UserID) error {
 		return db.DeleteUser(ctx, admin, byID(user))

@@ -56,7 +56,7 @@ func TestAuditLogOutlivesUsers(t *testing.T) {
 	db := open(t)
 	ann := addAdministrator(t, db, "ann", core.Administrator)
 	bob := addUser(t, db, "bob")
-	must(db.SetPermission(t.Context(), ann, bob.ID, core.Banned))(t)
+	must(db.SetPermission(t.Context(), ann, bob.ID, core.Banned, core.Ban{}))(t)
 	db.exec(t, "DELETE FROM users")
 
 	entries := auditLog(t, db)
@@ -79,7 +79,7 @@ func TestAuditLogIsAppendOnly(t *testing.T) {
 	t.Parallel()
 	db := open(t)
 	ann := addAdministrator(t, db, "ann", core.Administrator)
-	must(db.SetPermission(t.Context(), ann, addUser(t, db, "bob").ID, core.Banned))(t)
+	must(db.SetPermission(t.Context(), ann, addUser(t, db, "bob").ID, core.Banned, core.Ban{}))(t)
 	want := auditLog(t, db)
 
 	for _, replica := range []bool{false, true} {
@@ -115,7 +115,7 @@ func TestAuditLogIsFiltered(t *testing.T) {
 		user       core.UserID
 		permission core.Permission
 	}{{ann, bob.ID, -1}, {ann, eve.ID, -1}, {root, bob.ID, 0}, {root, bob.ID, 1}, {ann, eve.ID, 0}} {
-		must(db.SetPermission(t.Context(), act.by, act.user, act.permission))(t)
+		must(db.SetPermission(t.Context(), act.by, act.user, act.permission, core.Ban{}))(t)
 	}
 	all := auditLog(t, db)
 	if len(all) != 5 {
@@ -143,7 +143,7 @@ func TestAuditLogIsFiltered(t *testing.T) {
 	f(core.AuditQuery{Limit: 9, Action: "user"})
 
 	// Actions on the command line have no actor.
-	must(db.SetPermission(t.Context(), core.CLIActor, root.ID, core.Normal))(t)
+	must(db.SetPermission(t.Context(), core.CLIActor, root.ID, core.Normal, core.Ban{}))(t)
 	latest := must(db.AuditLog(t.Context(), core.AuditQuery{Limit: 9, Actor: new(core.UserID)}))(t)
 	testenv.Check(t, len(latest) == 1 && latest[0].Actor == 0 && latest[0].ActorEmail == "" &&
 		!latest[0].Address.IsValid(), "the actions without an actor are %+v", latest)
@@ -177,7 +177,7 @@ func TestAuthorityIsCheckedAfterWaiting(t *testing.T) {
 				subjects = append(subjects, eve.ID)
 			}
 			for _, subject := range subjects {
-				go func() { acted <- errOf(db.SetPermission(t.Context(), ann, subject, core.Banned)) }()
+				go func() { acted <- errOf(db.SetPermission(t.Context(), ann, subject, core.Banned, core.Ban{})) }()
 			}
 			other.commitOnceBlocked(t, len(subjects))
 			for range subjects {
@@ -195,7 +195,7 @@ func TestAdminActionLocksActorAndSubject(t *testing.T) {
 	ann, bob := addAdministrator(t, db, "ann", core.Administrator), addUser(t, db, "bob")
 	other := db.lock(t, "LOCK TABLE audit_log IN SHARE MODE") // which an action writes last
 
-	do(t, other.delays(t, func() error { return errOf(db.SetPermission(t.Context(), ann, bob.ID, core.Banned)) }, func() {
+	do(t, other.delays(t, func() error { return errOf(db.SetPermission(t.Context(), ann, bob.ID, core.Banned, core.Ban{})) }, func() {
 		db.hasCount(t, 0, "SELECT count(*) FROM (SELECT FROM users FOR NO KEY UPDATE SKIP LOCKED) free")
 	}))
 }
@@ -219,7 +219,7 @@ func TestConcurrentPermissionChanges(t *testing.T) {
 			for range 60 {
 				actor, subject := actors[rand.IntN(len(actors))], actors[rand.IntN(len(actors))]
 				actor.Permission = core.SuperAdministrator // so that only the store checks it
-				_, err := db.SetPermission(t.Context(), actor, subject.ID, core.Permission(rand.IntN(3)-1))
+				_, err := db.SetPermission(t.Context(), actor, subject.ID, core.Permission(rand.IntN(3)-1), core.Ban{})
 				if kind := fault.KindOf(err); err != nil && kind != fault.Forbidden && kind != fault.Banned {
 					t.Errorf("user %d on user %d: %v", actor.ID, subject.ID, err)
 				}

@@ -59,7 +59,7 @@ func TestTrimReports(t *testing.T) {
 	t.Parallel()
 	r := newReportTest(t)
 	first := r.texture(t, "first", true)
-	must(r.SettleReport(t.Context(), r.by, r.report(t, r.bob, first), core.ReportRejected))(t)
+	must(r.SettleReport(t.Context(), r.by, r.report(t, r.bob, first), core.Settlement{State: core.ReportRejected}))(t)
 	r.report(t, r.bob, r.texture(t, "second", true))
 	testenv.Equal(t, must(r.TrimReports(t.Context()))(t), 0, "reports are trimmed at once")
 	r.exec(t, "UPDATE reports SET reported_at = now() - interval '2 years', settled_at = settled_at - interval '366 days'")

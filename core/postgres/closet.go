@@ -112,7 +112,7 @@ const (
 	WITH validation AS (
 		SELECT u.uid, t.type = 'cape' AS cape, CASE
 			WHEN t.tid IS NULL THEN 'missing'
-			WHEN NOT t.public AND t.uploader IS DISTINCT FROM u.uid AND u.permission < 1 THEN 'private'
+			WHEN NOT t.public AND t.uploader IS DISTINCT FROM u.uid AND ` + effectivePermission + ` < 1 THEN 'private'
 			WHEN EXISTS (SELECT FROM closet_items c WHERE c.uid = u.uid AND c.tid = $2) THEN 'duplicate'
 			WHEN $4 > 0 AND (SELECT count(*) FROM closet_items c WHERE c.uid = u.uid) >= $4 THEN 'quota'
 			WHEN u.score < $5 THEN 'score'

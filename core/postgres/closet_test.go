@@ -78,7 +78,7 @@ func TestRemovalsLockPlayersInOrder(t *testing.T) {
 			return db.RemoveClosetItem(t.Context(), as(user), user, tid)
 		},
 		"deletion": func(db store, _ core.UserID, tid core.TextureID) error {
-			return db.DeleteTexture(t.Context(), anyOwner, tid)
+			return db.DeleteTexture(t.Context(), anyOwner, tid, false)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -225,7 +225,7 @@ func TestWritesSurviveConnectionLoss(t *testing.T) {
 				},
 				"a statement without rows": func() error { return db.QueueReset(t.Context(), ann.Email, casefold.Key(ann.Email)) },
 				"an action":                func() error { return errOf(db.SetNickname(t.Context(), admin, ann.ID, "Anna")) },
-				"a transaction":            func() error { return db.DeleteTexture(t.Context(), anyOwner, hat.ID) },
+				"a transaction":            func() error { return db.DeleteTexture(t.Context(), anyOwner, hat.ID, false) },
 				"an upload": func() error {
 					return errOf(db.AddTexture(t.Context(), texture(ann.ID, skin.Classic, "coat", true), core.Pricing{}, putOK))
 				},

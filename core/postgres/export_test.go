@@ -66,7 +66,7 @@ func (db *DB) PendingSessions() int {
 
 // ForcePermission sets a user's permission without a check or an audit entry.
 func (db *DB) ForcePermission(ctx context.Context, user core.UserID, permission core.Permission) error {
-	_, err := setPermission(ctx, db.writes, user, permission)
+	_, err := setPermission(ctx, db.writes, core.CLIActor, user, permission, core.Ban{})
 	return err
 }
 

@@ -35,7 +35,7 @@ func (db *DB) JoinGame(ctx context.Context, join core.GameJoin) error {
 	}
 	row, err := one(rows, failure("join a game server", err), core.ErrLauncherToken)
 	if err == nil && row.Permission == core.Banned {
-		err = core.ErrBanned
+		err = core.ErrBanned(core.User{})
 	}
 	return err
 }
@@ -43,7 +43,7 @@ func (db *DB) JoinGame(ctx context.Context, join core.GameJoin) error {
 const selectJoinedProfile = `
 	SELECT ` + profileColumns + `, '' AS epoch, 0::bigint AS revision
 	FROM players p JOIN game_joins j ON j.pid = p.pid AND j.server = $1 JOIN users u ON u.uid = p.uid ` + profileTextures + `
-	WHERE p.name_key = $2 AND p.name = $3 AND u.permission <> -1 AND j.joined_at > clock_timestamp() - $5::interval
+	WHERE p.name_key = $2 AND p.name = $3 AND ` + effectivePermission + ` <> -1 AND j.joined_at > clock_timestamp() - $5::interval
 		AND ($4::inet IS NULL OR family(j.address) <> family($4) OR j.address = $4)`
 
 // JoinedProfile returns the profile of a player that has joined a server.

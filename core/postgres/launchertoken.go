@@ -119,7 +119,7 @@ const (
 // presentedLauncher selects a live token with its user and its player. $3 is its hash, and $4 the
 // client token or NULL.
 const presentedLauncher = `
-	SELECT t.token, t.client_token, coalesce(t.signed_in_at, t.issued_at) AS signed_in_at, t.pid, u.uid, u.account_uuid, u.permission, ` + launcherIsValid + ` AS valid
+	SELECT t.token, t.client_token, coalesce(t.signed_in_at, t.issued_at) AS signed_in_at, t.pid, u.uid, u.account_uuid, ` + effectivePermission + ` AS permission, ` + launcherIsValid + ` AS valid
 	FROM launcher_tokens t JOIN users u USING (uid) LEFT JOIN players p ON p.pid = t.pid AND p.uid = t.uid
 	WHERE t.token = $3 AND t.client_token = coalesce($4::bytea, t.client_token) AND ` + launcherIsLive
 
@@ -205,7 +205,7 @@ func (db *DB) RefreshLauncherToken(ctx context.Context, r core.LauncherRefresh) 
 func refreshFault(violation string) error {
 	switch violation {
 	case "banned":
-		return core.ErrBanned
+		return core.ErrBanned(core.User{})
 	case "assigned", "unknown":
 		return core.ErrProfileAssigned
 	case "foreign":
@@ -237,7 +237,7 @@ func (db *DB) LauncherTokenUser(ctx context.Context, token core.LauncherHash, cl
 	case err != nil:
 		return core.LauncherUser{}, err
 	case row.Permission == core.Banned:
-		return core.LauncherUser{}, core.ErrBanned
+		return core.LauncherUser{}, core.ErrBanned(row.User)
 	}
 	user := core.LauncherUser{User: row.User, SignedIn: row.SignedInAt}
 	if row.PID != nil {

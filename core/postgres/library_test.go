@@ -141,7 +141,7 @@ func TestLikesAreCopied(t *testing.T) {
 	must(db.change(t.Context(), x.ID, core.TextureChange{Public: new(true)}))(t)
 	do(t, db.DeleteUser(t.Context(), as(ann.ID), credentialsOf(ann)))
 	f("the end of its uploader", 1)
-	do(t, db.DeleteTexture(t.Context(), anyOwner, x.ID))
+	do(t, db.DeleteTexture(t.Context(), anyOwner, x.ID, false))
 	f("a deletion", 0)
 }
 

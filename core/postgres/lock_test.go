@@ -249,9 +249,9 @@ func TestBannedRefreshChangesNothing(t *testing.T) {
 	}
 
 	ban(core.Banned)
-	_, permission, err := s.db.RefreshSession(t.Context(), s.verified(token), s.token(token.Session))
+	_, user, err := s.db.RefreshSession(t.Context(), s.verified(token), s.token(token.Session))
 	testenv.Is(t, err, nil, "a refresh of the banned")
-	testenv.Equal(t, permission, core.Banned, "the permission")
+	testenv.Equal(t, user.Permission, core.Banned, "the permission")
 	ban(core.Normal)
 	s.now = s.now.Add(time.Hour)
 	_, ok := s.refresh(t, token)

@@ -71,7 +71,7 @@ const insertAttempt = `
 		ON CONFLICT (account, address) DO UPDATE SET attempted_at = excluded.attempted_at
 	)
 	SELECT v.until, coalesce(c.id, 0) AS attempt, coalesce(u.uid, 0) AS id, coalesce(u.email, '') AS email,
-		coalesce(u.permission, 0) AS permission, coalesce(u.verified, false) AS verified, coalesce(u.password_hash, '') AS password_hash
+		coalesce(` + effectivePermission + `, 0) AS permission, ` + banColumns + `, coalesce(u.verified, false) AS verified, coalesce(u.password_hash, '') AS password_hash
 	FROM retry v LEFT JOIN inserted c ON true LEFT JOIN owner u ON true`
 
 // BeginAttempt counts an attempt, and returns its user. The fault is TooMany, with RetryAfter,
@@ -83,6 +83,8 @@ func (db *DB) BeginAttempt(ctx context.Context, a core.LoginAttempt) (core.Verif
 		ID           core.UserID
 		Email        string
 		Permission   core.Permission
+		BanReason    string
+		BannedUntil  *time.Time
 		Verified     bool
 		PasswordHash string
 	}](ctx, db.writes,
@@ -103,8 +105,10 @@ func (db *DB) BeginAttempt(ctx context.Context, a core.LoginAttempt) (core.Verif
 		}
 	}
 	return core.VerifiedCredentials{
-		Credentials: core.Credentials{User: core.User{ID: row.ID, Email: row.Email, Permission: row.Permission, Verified: row.Verified}, PasswordHash: row.PasswordHash},
-		AttemptID:   row.Attempt,
+		Credentials: core.Credentials{PasswordHash: row.PasswordHash, User: core.User{
+			ID: row.ID, Email: row.Email, Permission: row.Permission, Verified: row.Verified, BanReason: row.BanReason, BannedUntil: row.BannedUntil,
+		}},
+		AttemptID: row.Attempt,
 	}, nil
 }
 

@@ -45,7 +45,7 @@ func TestMappingsModified(t *testing.T) {
 	changes("the skin's model changed", func() error {
 		return errOf(db.change(t.Context(), own.ID, retype))
 	})
-	changes("the cape deleted", func() error { return db.DeleteTexture(t.Context(), anyOwner, target.ID) })
+	changes("the cape deleted", func() error { return db.DeleteTexture(t.Context(), anyOwner, target.ID, false) })
 	changes("textures cleared", func() error { return errOf(db.ClearPlayerTextures(t.Context(), as(ann.ID), steve.ID, true, false)) })
 	changes("another's texture applied", func() error { return db.wear(t.Context(), ann.ID, steve.ID, lent.ID) })
 	changes("that made private", func() error {

@@ -14,7 +14,7 @@ import (
 var _ core.NotificationStore = (*DB)(nil)
 
 // inAudience is the condition that a broadcast b is addressed to a user u.
-const inAudience = `u.uid <= b.newest AND (b.audience = 'all' OR u.permission = 0)`
+const inAudience = `u.uid <= b.newest AND (b.audience = 'all' OR ` + effectivePermission + ` = 0)`
 
 const selectUnread = `
 	WITH unread AS (
@@ -100,7 +100,7 @@ const insertNotifications = `
 // insertBroadcast writes a constant number of rows, and locks no user.
 const insertBroadcast = `
 	WITH audience AS (
-		SELECT count(*) FILTER (WHERE $3 = 'all' OR permission = 0) AS users, max(uid) AS newest FROM users
+		SELECT count(*) FILTER (WHERE $3 = 'all' OR ` + effectivePermission + ` = 0) AS users, max(uid) AS newest FROM users u
 	), message AS (
 		INSERT INTO messages (title, content, kind, parameters) SELECT $1, $2, nullif($4, ''), $5::jsonb FROM audience WHERE users > 0
 		RETURNING mid

@@ -22,7 +22,7 @@ const insertReport = `
 	WITH validation AS (
 		SELECT t.tid, t.uploader, CASE
 			WHEN t.tid IS NULL THEN 'missing'
-			WHEN NOT t.public AND t.uploader IS DISTINCT FROM u.uid AND u.permission < 1 AND NOT EXISTS (
+			WHEN NOT t.public AND t.uploader IS DISTINCT FROM u.uid AND ` + effectivePermission + ` < 1 AND NOT EXISTS (
 				SELECT FROM closet_items c WHERE c.uid = u.uid AND c.tid = t.tid
 			) THEN 'private'
 			ELSE ''
@@ -146,7 +146,8 @@ const settleReports = `
 	SELECT ` + reportColumns + ` FROM settled_reports r ORDER BY r.rid = $1 DESC, r.rid`
 
 // SettleReport settles a report, and applies its consequences.
-func (db *DB) SettleReport(ctx context.Context, admin core.Actor, id core.ReportID, state core.ReportState) (core.Report, error) {
+func (db *DB) SettleReport(ctx context.Context, admin core.Actor, id core.ReportID, settlement core.Settlement) (core.Report, error) {
+	state := settlement.State
 	var settled []core.Report
 	err := db.adminTx(ctx, "settle a report", func(tx pgx.Tx) error {
 		reports, err := collect[core.Report](ctx, tx, statement{selectReport, []any{id}})
@@ -166,7 +167,7 @@ func (db *DB) SettleReport(ctx context.Context, admin core.Actor, id core.Report
 		case report.State != core.ReportOpen:
 			return errSettled
 		}
-		if err := applySettlement(ctx, tx, admin, report, users[report.Uploader], state); err != nil {
+		if err := applySettlement(ctx, tx, admin, report, users[report.Uploader], settlement); err != nil {
 			return err
 		}
 		settled, err = settleReportsAbout(ctx, tx, report, state)
@@ -200,22 +201,22 @@ type reportDetails struct {
 
 // applySettlement deletes the texture, or bans the uploader, as the new state of a report says,
 // and logs it. A texture that is already deleted needs no deletion.
-func applySettlement(ctx context.Context, tx pgx.Tx, admin core.Actor, report core.Report, uploader core.User, state core.ReportState) error {
-	switch state {
+func applySettlement(ctx context.Context, tx pgx.Tx, admin core.Actor, report core.Report, uploader core.User, settlement core.Settlement) error {
+	switch settlement.State {
 	case core.ReportDeleted:
 		if uploader.ID != 0 {
 			if err := admin.CanModerateContentOf(uploader); err != nil {
 				return err
 			}
 		}
-		before, err := deleteTexture(ctx, tx, report.Texture)
+		before, err := deleteTexture(ctx, tx, admin, report.Texture, settlement.Refuse)
 		switch {
 		case fault.KindOf(err) == fault.NotFound:
 			return nil
 		case err != nil:
 			return err
 		}
-		details := textureDetails{Name: before.Name, Uploader: before.Uploader, Reports: []core.ReportID{report.ID}}
+		details := textureDetails{Name: before.Name, Uploader: before.Uploader, Reports: []core.ReportID{report.ID}, Refused: settlement.Refuse}
 		return writeAudit(ctx, tx, admin, core.AuditTextureDelete, textureSubject(before.ID), details)
 	case core.ReportBanned:
 		if uploader.ID == 0 {
@@ -224,11 +225,14 @@ func applySettlement(ctx context.Context, tx pgx.Tx, admin core.Actor, report co
 		if err := admin.CanModerate(uploader); err != nil {
 			return err
 		}
-		after, err := setPermission(ctx, tx, uploader.ID, core.Banned)
+		after, err := setPermission(ctx, tx, admin, uploader.ID, core.Banned, settlement.Ban)
 		if err != nil {
 			return err
 		}
-		details := userDetails{Email: uploader.Email, Nickname: uploader.Nickname, From: uploader.Permission, To: after.Permission, Report: report.ID}
+		details := userDetails{
+			Email: uploader.Email, Nickname: uploader.Nickname, From: uploader.Permission, To: after.Permission, Report: report.ID,
+		}
+		details.setBan(settlement.Ban)
 		return writeAudit(ctx, tx, admin, core.AuditUserPermission, userSubject(uploader.ID), details)
 	case core.ReportRejected:
 		// Administrators cannot reject reports about themselves. Super administrators can,
@@ -239,7 +243,7 @@ func applySettlement(ctx context.Context, tx pgx.Tx, admin core.Actor, report co
 		return admin.CanModerate(uploader)
 	case core.ReportOpen:
 	}
-	return fmt.Errorf("a report cannot be settled as %s", state)
+	return fmt.Errorf("a report cannot be settled as %s", settlement.State)
 }
 
 // settleReportsAbout settles an open report about a texture, or, for a deletion, all open ones,

@@ -60,14 +60,14 @@ func (r *reportTest) list(t *testing.T, state core.ReportState) []core.Report {
 
 func (r *reportTest) settle(t *testing.T, report core.ReportID, state core.ReportState) core.Report {
 	t.Helper()
-	return must(r.SettleReport(t.Context(), r.by, report, state))(t)
+	return must(r.SettleReport(t.Context(), r.by, report, core.Settlement{State: state}))(t)
 }
 
 // wantRejected checks that a report cannot be settled, and that nothing is logged.
 func (r *reportTest) wantRejected(t *testing.T, report core.ReportID, state core.ReportState, want fault.Kind) {
 	t.Helper()
 	before := r.auditEntries(t)
-	wantKind(t, errOf(r.SettleReport(t.Context(), r.by, report, state)), want)
+	wantKind(t, errOf(r.SettleReport(t.Context(), r.by, report, core.Settlement{State: state})), want)
 	cmptest.Same(t, r.auditEntries(t), before, "a rejected settlement is in the audit log")
 }
 
@@ -275,7 +275,7 @@ func TestReportsOutliveUsersAndTextures(t *testing.T) {
 	do(t, r.DeleteUser(t.Context(), as(r.cid.ID), credentialsOf(r.cid)))
 	f(cids, private.ID, r.ann.ID, 0)
 	// The uploader deletes the texture, and can still be banned for it.
-	do(t, r.DeleteTexture(t.Context(), anyOwner, public.ID))
+	do(t, r.DeleteTexture(t.Context(), anyOwner, public.ID, false))
 	f(boss, public.ID, r.ann.ID, r.boss.ID)
 	r.settle(t, boss, core.ReportBanned)
 	// The uploader is deleted, and with them the private texture.
@@ -301,7 +301,7 @@ func TestSettleInParallel(t *testing.T) {
 		report := r.report(t, r.bob, r.texture(t, fmt.Sprint(round), true))
 		before := settlements()
 		atOnce(t, 12, 1, fault.Duplicate, func(i int) error {
-			return errOf(r.SettleReport(t.Context(), r.by, report, states[i%3]))
+			return errOf(r.SettleReport(t.Context(), r.by, report, core.Settlement{State: states[i%3]}))
 		})
 		testenv.Equal(t, settlements()-before, 1, "settlements are logged")
 		testenv.Equal(t, len(unread(t, r.store, r.bob.ID)), round+1, "notifications of the reporter")

@@ -138,9 +138,9 @@ func (s scoreHarness) apply(ctx context.Context, e event) (id int64, err error) 
 	case "score-by":
 		return 0, errOf(s.SetScore(ctx, s.admin, e.user, e.pricing.Cost))
 	case "delete-texture":
-		return 0, s.DeleteTexture(ctx, anyOwner, e.texture)
+		return 0, s.DeleteTexture(ctx, anyOwner, e.texture, false)
 	case "delete-texture-by":
-		return 0, s.DeleteTexture(ctx, s.admin, e.texture)
+		return 0, s.DeleteTexture(ctx, s.admin, e.texture, false)
 	case "delete-user-by":
 		return 0, s.DeleteUser(ctx, s.admin, byID(e.user))
 	case "delete-user":

@@ -104,7 +104,7 @@ func TestCostsAndRefunds(t *testing.T) {
 	})
 	f("upload", "texture_refund", func(user core.UserID, pricing core.Pricing) func() error {
 		added := s.upload(t, user, "own", false, pricing)
-		return func() error { return s.DeleteTexture(t.Context(), anyOwner, added) }
+		return func() error { return s.DeleteTexture(t.Context(), anyOwner, added, false) }
 	})
 	s.wantChanges(t, bob)
 }
@@ -145,7 +145,7 @@ func TestRefundOfLostItems(t *testing.T) {
 	do(t, s.AddClosetItem(t.Context(), as(zoe), zoe, tid, "N", core.Pricing{Cost: 3}))
 	must(s.change(t.Context(), tid, core.TextureChange{Public: new(false)}))(t)
 	s.wantChanges(t, ann, "10 10 registration", "-3 7 closet_item", "3 10 closet_item_refund")
-	do(t, s.DeleteTexture(t.Context(), anyOwner, tid))
+	do(t, s.DeleteTexture(t.Context(), anyOwner, tid, false))
 	s.wantChanges(t, bob, "10 10 registration", "-4 6 upload", "4 10 texture_refund")
 	s.wantChanges(t, zoe, "10 10 registration", "-3 7 closet_item")
 }
@@ -184,7 +184,7 @@ func TestRewardIsPaidOnce(t *testing.T) {
 	second := s.upload(t, ann, "b", true, reward)
 	earned := []string{"3 3 upload_reward", "3 6 upload_reward"}
 	s.wantChanges(t, ann, earned...)
-	do(t, s.DeleteTexture(t.Context(), anyOwner, second))
+	do(t, s.DeleteTexture(t.Context(), anyOwner, second, false))
 	s.upload(t, ann, "c", true, reward)
 	s.wantChanges(t, ann, earned...)
 	s.upload(t, ann, "d", true, reward)
@@ -273,7 +273,7 @@ func TestMoveCost(t *testing.T) {
 	f(true, 4, 9, "5 16 visibility")
 	by(false)
 	f(true, 4, 9)
-	do(t, s.DeleteTexture(t.Context(), anyOwner, tid))
+	do(t, s.DeleteTexture(t.Context(), anyOwner, tid, false))
 	s.wantChanges(t, ann, append(history, "4 20 texture_refund")...)
 
 	// A texture without an uploader costs nothing.

@@ -125,7 +125,7 @@ func checkSessionUser(users []core.User, err error) (core.User, error) {
 		return core.User{}, core.ErrSignedOut
 	case users[0].Permission == core.Banned:
 		lookupsBanned.Inc()
-		return core.User{}, core.ErrBanned
+		return core.User{}, core.ErrBanned(users[0])
 	default:
 		lookupsLive.Inc()
 		return users[0], nil
@@ -173,7 +173,7 @@ const lockSession = `SELECT sid FROM sessions WHERE sid = $1 FOR UPDATE`
 // gets no successor.
 const advanceSession = `
 	WITH live AS (
-		SELECT s.sid, u.permission FROM sessions s JOIN users u ON u.uid = s.uid
+		SELECT s.sid, ` + effectivePermission + ` AS permission, ` + banColumns + ` FROM sessions s JOIN users u ON u.uid = s.uid
 		WHERE s.sid = $1 AND s.uid = $3 AND s.refreshed_at > $5 AND s.created_at > $6
 	), presented AS (
 		SELECT t.sid, t.jti, t.issued_at, t.successor FROM session_tokens t JOIN live USING (sid)
@@ -193,7 +193,7 @@ const advanceSession = `
 	), deleted_session AS (
 		DELETE FROM sessions s USING live l WHERE s.sid = l.sid AND NOT EXISTS (SELECT FROM presented)
 	)
-	SELECT l.permission, coalesce(n.jti, p.jti) AS jti, coalesce(n.issued_at, p.issued_at) AS issued_at
+	SELECT l.permission, l.ban_reason, l.banned_until, coalesce(n.jti, p.jti) AS jti, coalesce(n.issued_at, p.issued_at) AS issued_at
 	FROM live l
 	JOIN presented p USING (sid)
 	LEFT JOIN (
@@ -203,12 +203,14 @@ const advanceSession = `
 	) n USING (sid)`
 
 // RefreshSession returns the successor of a token.
-func (db *DB) RefreshSession(ctx context.Context, verified core.VerifiedToken, next core.Token) (core.Token, core.Permission, error) {
+func (db *DB) RefreshSession(ctx context.Context, verified core.VerifiedToken, next core.Token) (core.Token, core.User, error) {
 	token, window := verified.Token, verified.Window
 	rows, err := collect[struct {
-		Permission core.Permission
-		JTI        uuid.UUID
-		IssuedAt   time.Time
+		Permission  core.Permission
+		BanReason   string
+		BannedUntil *time.Time
+		JTI         uuid.UUID
+		IssuedAt    time.Time
 	}](ctx, db.writes,
 		statement{lockSession, []any{token.Session}},
 		statement{advanceSession, []any{
@@ -217,12 +219,13 @@ func (db *DB) RefreshSession(ctx context.Context, verified core.VerifiedToken, n
 	)
 	switch {
 	case err != nil:
-		return core.Token{}, 0, failure("refresh a session", err)
+		return core.Token{}, core.User{}, failure("refresh a session", err)
 	case len(rows) == 0:
-		return core.Token{}, 0, core.ErrSignedOut
+		return core.Token{}, core.User{}, core.ErrSignedOut
 	}
-	next.ID, next.IssuedAt = rows[0].JTI, rows[0].IssuedAt
-	return next, rows[0].Permission, nil
+	row := rows[0]
+	next.ID, next.IssuedAt = row.JTI, row.IssuedAt
+	return next, core.User{Permission: row.Permission, BanReason: row.BanReason, BannedUntil: row.BannedUntil}, nil
 }
 
 const deleteSession = `DELETE FROM sessions WHERE sid = $1`

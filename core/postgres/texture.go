@@ -30,8 +30,9 @@ const selectDuplicate = `
 	ORDER BY tid LIMIT 1`
 
 // selectQuota returns why a user cannot add a texture; an empty violation if they can.
-const selectQuota = `
+var selectQuota = `
 	SELECT u.uid, u.nickname, CASE
+		WHEN ` + isRefused("@pixels") + ` THEN 'refused'
 		WHEN u.score < @cost THEN 'score'
 		WHEN @max_textures > 0 AND t.number >= @max_textures OR @max_bytes > 0 AND t.bytes + @bytes > @max_bytes THEN 'textures'
 		WHEN @max_items > 0 AND (SELECT count(*) FROM closet_items c WHERE c.uid = u.uid) >= @max_items THEN 'closet'
@@ -42,7 +43,7 @@ const selectQuota = `
 
 // insertTexture inserts nothing if another upload of the same pixels commits first: it waits
 // for that commit, after which the duplicate is visible.
-const (
+var (
 	insertTexture = `
 	WITH quota AS (` + selectQuota + `
 	), inserted AS (
@@ -221,6 +222,8 @@ func (db *DB) withConn(ctx context.Context, work func(*pgxpool.Conn) error) erro
 // quotaError returns the fault of a violation that selectQuota returned.
 func quotaError(violation string, pricing core.Pricing) error {
 	switch violation {
+	case "refused":
+		return core.ErrRefusedPixels
 	case "score":
 		return core.ErrScoreTooLow(pricing.Cost)
 	case "closet":

@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -70,9 +71,9 @@ const (
 )
 
 // deleteTexture deletes a texture and everything that depends on it. It returns the texture as
-// it was, or a NotFound fault. The caller locks users before and players after, and calls
+// it was, or a NotFound fault. With refuse, the administrator refuses its pixels. The caller locks users before and players after, and calls
 // onChange after the commit.
-func deleteTexture(ctx context.Context, tx pgx.Tx, tid core.TextureID) (before core.Texture, err error) {
+func deleteTexture(ctx context.Context, tx pgx.Tx, by core.Actor, tid core.TextureID, refuse bool) (before core.Texture, err error) {
 	if err := lockAffectedUsers(ctx, tx, tid, false); err != nil {
 		return before, err
 	}
@@ -86,6 +87,9 @@ func deleteTexture(ctx context.Context, tx pgx.Tx, tid core.TextureID) (before c
 		return before, err
 	}
 	var batch pgx.Batch
+	if refuse {
+		batch.Queue(insertRefusal, tid, by.ID)
+	}
 	batch.Queue(lockPlayersWearing, tid)
 	batch.Queue(clearPlayers, tid, nil)
 	batch.Queue(notifyAvatars, tid)
@@ -111,6 +115,7 @@ type textureDetails struct {
 	To       *textureTraits `json:"to,omitempty"`
 	// Reports are those that a deletion has settled, or the one that caused it.
 	Reports []core.ReportID `json:"reports,omitempty"`
+	Refused bool            `json:"refused,omitempty"` // the pixels
 }
 
 // textureTraits are the fields of a texture that can be changed.
@@ -177,14 +182,14 @@ func textureSubject(tid core.TextureID) string { return fmt.Sprintf("texture:%d"
 
 // DeleteTexture deletes a texture and everything that depends on it. An administrator also settles
 // the reports about it.
-func (db *DB) DeleteTexture(ctx context.Context, by core.Actor, tid core.TextureID) error {
+func (db *DB) DeleteTexture(ctx context.Context, by core.Actor, tid core.TextureID, refuse bool) error {
 	return db.asActorOn(ctx, by, tid, "delete a texture", core.AuditTextureDelete, false, func(tx pgx.Tx, _ bool) (details textureDetails, err error) {
-		before, err := deleteTexture(ctx, tx, tid)
+		before, err := deleteTexture(ctx, tx, by, tid, refuse)
 		if err != nil || by.Owner {
 			return details, err
 		}
 		settled, err := settleReportsAbout(ctx, tx, core.Report{Texture: tid, TextureName: before.Name}, core.ReportDeleted)
-		details = textureDetails{Name: before.Name, Uploader: before.Uploader}
+		details = textureDetails{Name: before.Name, Uploader: before.Uploader, Refused: refuse}
 		for _, report := range settled {
 			details.Reports = append(details.Reports, report.ID)
 		}
@@ -199,6 +204,9 @@ const updateTexture = `
 		likes = CASE WHEN $5 THEN (SELECT count(*) FROM closet_items c WHERE c.tid = t.tid) ELSE likes END
 	WHERE tid = $1
 	RETURNING ` + textureColumns
+
+var selectRefused = `
+	SELECT ` + isRefused("t.pixels") + ` AS refused FROM users u, textures t WHERE u.uid = $1 AND t.tid = $2`
 
 // changeTexture changes a texture and everything that depends on it. It returns the texture
 // before and after, or a NotFound fault. It locks as deleteTexture does, and the caller calls
@@ -267,6 +275,12 @@ func (db *DB) ChangeTexture(
 	ctx context.Context, by core.Actor, tid core.TextureID, change core.TextureChange, prices core.ScorePrices,
 ) (changed core.Texture, err error) {
 	do := func(tx pgx.Tx, isUploader bool) (textureDetails, error) {
+		if change.Public != nil && *change.Public {
+			rows, err := collect[struct{ Refused bool }](ctx, tx, statement{selectRefused, []any{by.ID, tid}})
+			if err != nil || len(rows) > 0 && rows[0].Refused {
+				return textureDetails{}, cmp.Or(err, error(core.ErrRefusedPixels))
+			}
+		}
 		charged := core.ScorePrices{}
 		if isUploader {
 			charged = prices

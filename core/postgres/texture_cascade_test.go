@@ -46,11 +46,11 @@ func TestDeleteTexture(t *testing.T) {
 	must(db.SetAvatar(t.Context(), bob.ID, target.ID))(t)
 	wantKeys := watchChanges(t, db)
 
-	do(t, db.DeleteTexture(t.Context(), anyOwner, target.ID))
+	do(t, db.DeleteTexture(t.Context(), anyOwner, target.ID, false))
 	wantKeys("the deletion", slices.Concat(playerKeys(first), playerKeys(second), textureKeys(target), []edgeproto.Key{edgeproto.UIDKey(int64(bob.ID))})...)
 	testenv.Equal(t, len(closetOwners(t, db, target.ID)), 0, "closets that hold it")
 	wantKind(t, errOf(db.Texture(t.Context(), target.ID)), fault.NotFound)
-	wantKind(t, db.DeleteTexture(t.Context(), anyOwner, target.ID), fault.NotFound)
+	wantKind(t, db.DeleteTexture(t.Context(), anyOwner, target.ID, false), fault.NotFound)
 	wantKeys("a deletion of nothing")
 
 	response := must(db.Mappings(t.Context(), []edgeproto.Key{
@@ -157,7 +157,7 @@ func TestDeleteTextureWaitsForSetTextures(t *testing.T) {
 
 	applied := start(func() error { return db.wear(t.Context(), bob.ID, alex.ID, target.ID) })
 	other.waitBlocked(t, 1)
-	deleted := start(func() error { return db.DeleteTexture(t.Context(), anyOwner, target.ID) })
+	deleted := start(func() error { return db.DeleteTexture(t.Context(), anyOwner, target.ID, false) })
 	other.commitOnceBlocked(t, 2)
 	do(t, <-applied)
 	do(t, <-deleted)
@@ -194,7 +194,7 @@ func TestDeleteTextureOfMany(t *testing.T) {
 		)
 		INSERT INTO closet_items (uid, tid, cape, item_name) SELECT uid, $1, false, 'N' FROM u`, target.ID, many)
 	before := must(db.NumberChanges(t.Context()))(t).Revision
-	do(t, db.DeleteTexture(t.Context(), anyOwner, target.ID))
+	do(t, db.DeleteTexture(t.Context(), anyOwner, target.ID, false))
 	must(db.NumberChanges(t.Context()))(t)
 	changes, keys := keysAfter(t, db, before), 0
 	for _, change := range changes {
@@ -244,7 +244,7 @@ func TestTexturesAtOnce(t *testing.T) {
 					allow(db.RemoveClosetItem(t.Context(), as(user.ID), user.ID, tid))
 				case 3:
 					if j%2 == 0 {
-						allow(db.DeleteTexture(t.Context(), anyOwner, tid))
+						allow(db.DeleteTexture(t.Context(), anyOwner, tid, false))
 					}
 				}
 			}

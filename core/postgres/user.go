@@ -16,8 +16,13 @@ var _ core.UserStore = (*DB)(nil)
 const userColumns = userFields + `, NULL::int AS unread`
 
 // userFields are the columns of the user itself.
-const userFields = `u.uid AS id, u.email, u.nickname, u.avatar, u.score, u.permission, u.last_sign_at, u.register_at, u.verified,
-	coalesce((u.signed_on + 1)::timestamp AT TIME ZONE 'UTC', u.register_at) AS next_sign_at`
+const userFields = `u.uid AS id, u.email, u.nickname, u.avatar, u.score, ` + effectivePermission + ` AS permission, u.last_sign_at, u.register_at, u.verified,
+	coalesce((u.signed_on + 1)::timestamp AT TIME ZONE 'UTC', u.register_at) AS next_sign_at, ` + banColumns
+
+// effectivePermission is the permission of a user, from the table users as u. A ban that has ended is none.
+const effectivePermission = `CASE WHEN u.permission = -1 AND u.banned_until <= now() THEN coalesce(u.permission_before_ban, 0) ELSE u.permission END`
+
+const banColumns = `coalesce(u.ban_reason, '') AS ban_reason, u.banned_until`
 
 // insertUser runs after lockEmail and lockName. If the address or the player's name is taken,
 // it inserts nothing, and returns the user that has it, with which of the two is taken.
@@ -136,24 +141,27 @@ func (db *DB) UserByEmail(ctx context.Context, emailKey string) (core.Credential
 
 // updatePermission ends the sessions of a banned user when it lifts the ban. During a ban they
 // only serve to report it, which a token without a session could not. Tokens of launchers end with
-// the ban, and those that a core of the release before has left, when the ban is lifted.
+// the ban, and those that a core of the release before has left, when the ban is lifted. The former
+// permission of a banned user, which comes back at the end of the ban, is at most $5.
 const updatePermission = `
-	WITH unbanned AS (
-		SELECT uid FROM users WHERE uid = $1 AND permission = -1 AND $2 <> -1
+	WITH before AS (
+		SELECT uid, ` + effectivePermission + ` AS permission, permission_before_ban FROM users u WHERE uid = $1
 	), deleted_sessions AS (
-		DELETE FROM sessions s USING unbanned b WHERE s.uid = b.uid
+		DELETE FROM sessions s USING before b WHERE s.uid = b.uid AND b.permission = -1 AND $2 <> -1
 	), revoked_tokens AS (
-		DELETE FROM launcher_tokens t USING users u WHERE t.uid = $1 AND u.uid = $1 AND (u.permission = -1) <> ($2 = -1)
+		DELETE FROM launcher_tokens t USING before b WHERE t.uid = b.uid AND (b.permission = -1) <> ($2 = -1)
 	)
-	UPDATE users u SET permission = $2 WHERE uid = $1
+	UPDATE users u SET permission = $2, ban_reason = nullif($3, ''), banned_until = $4,
+		permission_before_ban = CASE WHEN $2 = -1 THEN least($5, CASE WHEN b.permission = -1 THEN coalesce(b.permission_before_ban, 0) ELSE b.permission END) END
+	FROM before b WHERE u.uid = b.uid
 	RETURNING ` + userColumns
 
-// setPermission sets a user's permission.
-func setPermission(ctx context.Context, q querier, user core.UserID, permission core.Permission) (core.User, error) {
+// setPermission sets a user's permission for an actor.
+func setPermission(ctx context.Context, q querier, by core.Actor, user core.UserID, permission core.Permission, ban core.Ban) (core.User, error) {
 	users, err := collect[core.User](ctx, q,
 		// The lock waits for a concurrent log-in, so that its session is ended, too.
 		statement{lockUser, []any{user}},
-		statement{updatePermission, []any{user, permission}},
+		statement{updatePermission, []any{user, permission, ban.Reason, ban.Until, by.Permission - 1}},
 	)
 	return one(users, failure("change a permission", err), noUser(user))
 }

@@ -202,7 +202,7 @@ func TestJoinEnds(t *testing.T) {
 	owner := func(u user) core.Actor { return core.Caller{User: u.User}.Owner() }
 	for name, change := range map[string]func(u user) error{
 		"Banned": func(u user) error {
-			return testenv.ErrOf(c.Domain.Accounts.SetPermission(t.Context(), core.CLIActor, u.ID, int64(core.Banned)))
+			return testenv.ErrOf(c.Domain.Accounts.SetPermission(t.Context(), core.CLIActor, u.ID, core.PermissionChange{Permission: int64(core.Banned)}))
 		},
 		"Renamed": func(u user) error {
 			return testenv.ErrOf(c.Domain.Players.Rename(t.Context(), owner(u), u.players[0].ID, "New_name"))

@@ -172,11 +172,11 @@ func TestRevocation(t *testing.T) {
 	f("_signout", func(u user) { c.Post(t, "/authserver/signout", credentials(u.email, password)).IsEmpty(t) })
 	f("_all", func(u user) { testenv.Do(t, c.Domain.UserSessions.EndOthers(t.Context(), caller(u))) })
 	f("_ban", func(u user) {
-		testenv.Must(c.Domain.Accounts.SetPermission(t.Context(), admin, u.ID, int64(core.Banned)))(t)
+		testenv.Must(c.Domain.Accounts.SetPermission(t.Context(), admin, u.ID, core.PermissionChange{Permission: int64(core.Banned)}))(t)
 	})
 	f("_unban", func(u user) {
 		c.site.Exec(t, "UPDATE users SET permission = -1 WHERE uid = $1", u.ID) // as a core of the release before does
-		testenv.Must(c.Domain.Accounts.SetPermission(t.Context(), admin, u.ID, int64(core.Normal)))(t)
+		testenv.Must(c.Domain.Accounts.SetPermission(t.Context(), admin, u.ID, core.PermissionChange{Permission: int64(core.Normal)}))(t)
 	})
 	f("_delete", func(u user) {
 		testenv.Do(t, c.Domain.Accounts.Delete(t.Context(), caller(u), password, coretest.HomeNetwork))

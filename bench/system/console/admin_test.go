@@ -67,7 +67,16 @@ func TestAdministrator(t *testing.T) {
 	if status, _ := ann.Do(t, http.MethodGet, fmt.Sprintf("/api/textures/%d", textures[0].TID), nil); status != http.StatusNotFound {
 		t.Errorf("a deleted texture: %d", status)
 	}
-	w.press(t, "Ban the uploader of report 3", "Ban the uploader")
+	w.press(t, "Warn the uploader of report 3")
+	w.await(t, fmt.Sprintf(`document.querySelector("[name=to]")?.value === "%d" && document.querySelector("[name=title]").value === "A warning"`, bob.UID))
+	w.back(t)
+	w.press(t, "Ban the uploader of report 3")
+	w.fillIn(t, `[name="reason"]`, "Insults, again.")
+	w.choose(t, "End", "date")
+	w.pressAndSee(t, "Ban", "Choose the last day of the ban.")
+	w.inspect(t, "admin-ban")
+	w.choose(t, "End", "7")
+	w.press(t, "Ban")
 	w.await(t, `document.getElementById("report-3").innerText.includes("Uploader banned")`)
 	w.await(t, `document.getElementById("report-3").closest("article").innerText.includes("Settled")`)
 	w.shownPictures(t)
@@ -80,10 +89,15 @@ func TestAdministrator(t *testing.T) {
 	w.back(t)
 	w.isAt(t, "/admin/reports?state=all", "Reports")
 	b.expect("/api/players")
-	b.pressAndSee(t, "Players", "This account is banned.")
+	b.pressAndSee(t, "Players", "Your account is banned", "Insults, again.", "After that you can sign in again.")
+	b.inspect(t, "banned")
 	b.expect("/console/session/token")
-	b.visit(t, "/players", "This account is banned.")
-	b.isAt(t, "/signin?next=%2Fplayers", "Sign in") // where another account can sign in
+	b.visit(t, "/closet", "Your account is banned", "Insults, again.")
+	b.press(t, "Sign out")
+	b.isAt(t, "/signin", "Sign in") // where another account can sign in
+	b.expect("/console/session")
+	b.submit(t, "bob@example.com", password)
+	b.sees(t, "Your account is banned")
 
 	// The counts.
 	w.follow(t, "Overview", "/admin", "Overview", "Open reports", "3 textures")
@@ -177,7 +191,12 @@ func TestAdministrator(t *testing.T) {
 	w.shownPictures(t)
 	w.inspect(t, "admin-textures")
 	w.press(t, "Delete Fine")
+	eval[bool](t, w, `(document.querySelector("[name=refuse]").click(), true)`)
 	w.pressAndSee(t, "Delete", "2 results")
+	w.answered(t)
+	w.follow(t, "Refused pictures", "/admin/refusals", "Refused pictures", "1 result", "Fine")
+	w.inspect(t, "admin-refusals")
+	w.pressAndSee(t, "Allow again: Fine", "Fine may be uploaded again.", "No picture is refused.")
 
 	// Notifications.
 	w.follow(t, "Send notifications", "/admin/notifications", "Send notifications")
@@ -197,7 +216,7 @@ func TestAdministrator(t *testing.T) {
 	// The log.
 	w.follow(t, "Audit log", "/admin/audit", "Audit log")
 	for _, act := range []string{
-		"Notification sent", "Texture deleted", "Texture changed", "Player deleted", "Textures of a player taken off", "Player given to another user",
+		"Notification sent", "Pixels allowed again", "Texture deleted", "Texture changed", "Player deleted", "Textures of a player taken off", "Player given to another user",
 		"Player dressed", "Player renamed", "Removed from a closet", "Added to a closet", "Verification changed", "Score changed", "Password set", "Permission changed", "Report settled",
 	} {
 		w.sees(t, act)

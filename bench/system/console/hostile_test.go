@@ -156,6 +156,7 @@ func hostilePages(admin *account, users []*account) []hostilePage {
 		{"notifications", "/admin/notifications", "Markdown"},
 		{"audit", "/admin/audit", last},
 		{"counts", "/admin", ""},
+		{"refusals", "/admin/refusals", ""},
 	}
 }
 

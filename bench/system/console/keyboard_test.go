@@ -210,7 +210,9 @@ func TestKeyboardOfAdministration(t *testing.T) {
 	w.signIn(t, admin, "/", "Hello, Admin")
 
 	w.opensByMenu(t, "Reports", "/admin/reports", "Reports", "It insults me.")
-	w.confirms(t, "Ban the uploader of report 1", "Ban the uploader")
+	w.enterOn(t, "Ban the uploader of report 1")
+	w.enterOn(t, "Ban")
+	w.closed(t)
 	w.await(t, `document.activeElement.id === "report-1" && document.activeElement.innerText.includes("Uploader banned")`)
 	w.await(t, `document.querySelector("article").innerText.includes("Settled")`) // the server has answered
 	if status, answer := ann.Do(t, http.MethodGet, "/api/user", nil); status == http.StatusOK {
@@ -226,7 +228,8 @@ func TestKeyboardOfAdministration(t *testing.T) {
 	w.tabTo(t, "verified")
 	w.do(t, chromedp.KeyEvent(" "))
 	w.await(t, `fetch("/api/site").then(() => document.querySelector(".check input").checked)`)
-	w.confirms(t, "Ban", "Ban")
+	w.enterOn(t, "Ban")
+	w.enterOn(t, "Ban")
 	w.await(t, `document.querySelector(".badge.banned")?.innerText === "Banned"`)
 
 	w.opens(t, "All players", "/admin/players", "All players")

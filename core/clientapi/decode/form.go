@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/valyala/fasthttp"
@@ -260,6 +261,19 @@ func (f *Form) OptionalStr(name, def string) string {
 		f.AddError(name, "The field %s must be text.", name)
 	}
 	return text
+}
+
+// OptionalTime returns the time of a field, or nil when the field is absent or empty.
+func (f *Form) OptionalTime(name string) *time.Time {
+	text := strings.TrimSpace(f.OptionalStr(name, ""))
+	if text == "" {
+		return nil
+	}
+	at, err := time.Parse(time.DateTime, text)
+	if err != nil {
+		f.AddError(name, "The field %s must be a time in UTC, as 2031-02-03 04:05:06.", name)
+	}
+	return &at
 }
 
 // OptionalInteger returns the integer of a field, or nil when the field is absent or empty.

@@ -173,7 +173,7 @@ func userPermissionCommand(ctx context.Context, i cli.Invocation) error {
 		return err
 	}
 	return withUser(ctx, cfg, email, func(db *postgres.DB, user core.User) error {
-		if _, err := core.NewAccounts(db, nil, nil, false).SetPermission(ctx, core.CLIActor, user.ID, int64(*permission)); err != nil {
+		if _, err := core.NewAccounts(db, nil, nil, false).SetPermission(ctx, core.CLIActor, user.ID, core.PermissionChange{Permission: int64(*permission)}); err != nil {
 			return err
 		}
 		fmt.Fprintf(i.Stdout, "user %d has permission %d: %s\n", user.ID, *permission, user.Email)

@@ -5,7 +5,7 @@ import { batch, effect, signal } from "@preact/signals";
 import { html, logo, notify, Notices, operator, Picture, sentence, siteName, sitePage, Sitting, subject } from "./parts/basics.js";
 import { Icon, Menu } from "./parts/menu.js";
 import { forgetLists, href, navigate, place, restoreScroll, signInPath, target } from "./router.js";
-import { countReports, openReports, signOut, start, user } from "./session.js";
+import { ban, countReports, openReports, signOut, start, user } from "./session.js";
 import { language, languages, load, recall, remember, t } from "./words.js";
 
 /** @typedef {{title: import("./words.js").Key, icon?: import("./parts/menu.js").IconName, open?: boolean, admin?: boolean, needs?: string, load: () => Promise<{default: any}>}} Page icon: in the navigation; open: for visitors; admin: for administrators only; needs: a parameter without which there is no page */
@@ -30,11 +30,15 @@ const pages = {
   "/admin": { title: "counts.title", admin: true, load: () => import("./pages/admin/counts.js") },
   "/admin/reports": { title: "adminreports.title", admin: true, load: () => import("./pages/admin/reports.js") },
   "/admin/textures": { title: "admintextures.title", admin: true, load: () => import("./pages/admin/textures.js") },
+  "/admin/refusals": { title: "refusals.title", admin: true, load: () => import("./pages/admin/refusals.js") },
   "/admin/users": { title: "adminusers.title", admin: true, load: () => import("./pages/admin/users.js") },
   "/admin/players": { title: "adminplayers.title", admin: true, load: () => import("./pages/admin/players.js") },
   "/admin/notifications": { title: "announce.title", admin: true, load: () => import("./pages/admin/notifications.js") },
   "/admin/audit": { title: "audit.title", admin: true, load: () => import("./pages/admin/audit.js") },
 };
+
+/** What a banned user sees in place of every page. @type {Page} */
+const bannedPage = { title: "banned.title", open: true, load: () => import("./pages/banned.js") };
 
 /** The pages that the navigation leads to: for users, for visitors, for administrators. */
 const navigation = ["/", "/players", "/closet", "/library", "/upload"];
@@ -67,17 +71,18 @@ pages[target.peek().path]?.load().catch(() => {}); // meanwhile it is found out 
 effect(() => {
   const at = target.value;
   const account = user.value;
-  if (account === undefined) {
+  const isBanned = ban.value !== null;
+  if (account === undefined && !isBanned) {
     begin();
     return;
   }
-  const hasEnded = account === null && Boolean(before);
+  const hasEnded = account === null && Boolean(before) && !isBanned;
   if (account?.uid !== before?.uid) {
     forgetLists();
     if (isAdministrator(account)) countReports();
   }
   before = account;
-  let page = /** @type {Page | undefined} */ (pages[at.path]);
+  let page = /** @type {Page | undefined} */ (isBanned ? bannedPage : pages[at.path]);
   if (account === null && page && (!page.open || hasEnded && !entrances.includes(at.path))) {
     navigate(signInPath(), { replace: true });
     return;
@@ -125,6 +130,7 @@ async function begin() {
   try {
     await start();
   } catch (error) {
+    if (ban.peek()) return;
     if (user.peek() === null) words.then(() => notify(sentence(error), "failed"), () => {});
     else show(target.peek(), { Page: failed(() => sentence(error)), title: "error.title" });
   } finally {
@@ -277,7 +283,7 @@ function Frame() {
       <a class=${logo ? "brand" : "brand own"} href=${href("/")}>${logo && html`<img src=${logo} alt="" width="28" height="28" />`}<bdi>${siteName}</bdi></a>
       <nav aria-label=${t("frame.pages")}><${Links} paths=${account ? navigation : openNavigation} /></nav>
       ${account?.unread !== undefined && html`<${Bell} unread=${account.unread} />`}
-      ${!account && !entrances.includes(path) && html`<a class="button" href=${href(signInPath())}>${t("signin.title")}</a>`}
+      ${!account && !entrances.includes(path) && !ban.value && html`<a class="button" href=${href(signInPath())}>${t("signin.title")}</a>`}
       <${AccountMenu} account=${account} />
     </div></header>
     <main id="main" tabindex="-1">

@@ -41,6 +41,9 @@ export class APIError extends Error {
   }
 }
 
+/** Why the user is banned, and until when; null for a user that is not. */
+export const ban = signal(/** @type {{reason?: string, until?: string} | null} */ (null));
+
 const banned = -1; // code of the API
 
 let token = "";
@@ -83,6 +86,7 @@ addEventListener("online", wake);
 // Other tabs follow when one of them signs in or out.
 const tabs = new BroadcastChannel("veneer");
 tabs.onmessage = (/** @type {MessageEvent<"in" | "out">} */ { data }) => {
+  ban.value = null;
   if (data === "out") forget();
   else start().catch(() => {}); // it is asked for again with the next request
 };
@@ -169,6 +173,10 @@ async function send(url, init, repeatable, onProgress) {
       const body = isJSON ? await response.json() : null;
       if (response.ok) return body;
       failure = new APIError(response.status, body ?? {}, Number(response.headers.get("Retry-After")) || 0);
+      if (failure.code === banned) {
+        ban.value = failure.data ?? {};
+        forget(true);
+      }
     } catch (error) {
       if (init.signal?.aborted) throw error;
       isSilent = error instanceof DOMException && error.name === "TimeoutError";
@@ -217,12 +225,7 @@ function renew() {
 
 /** Continues the session of this browser, if there is one, and sets user. That of a banned user is none. */
 export async function start() {
-  try {
-    await renew();
-  } catch (error) {
-    if (error instanceof APIError && error.code === banned) forget();
-    throw error;
-  }
+  await renew();
 }
 
 /**
@@ -238,6 +241,7 @@ export async function signIn(proof) {
 export async function signOut() {
   await send(sessionURL, jsonRequest("DELETE"), true);
   forget(true);
+  ban.value = null;
   tabs.postMessage("out");
 }
 
@@ -307,6 +311,7 @@ export async function countReports() {
  * @property {"open" | "confirm" | "closed"} registration
  * @property {boolean} mail
  * @property {string} [launchers] path of the API of launchers
+ * @property {string} [contact] e-mail address or URL
  * @property {string} [textures_url] origin of pictures, if it is another one
  * @property {{min: number, max: number, rule: string}} player_name in characters; rule: a sentence
  * @property {{min: number, max: number}} nickname in characters

@@ -1,8 +1,10 @@
 // What the pages of administrators share: links, things by their names, words, choices in forms.
+import { useSignal } from "@preact/signals";
 import { href } from "../router.js";
 import { APIError, request } from "../session.js";
 import { t } from "../words.js";
-import { html } from "./basics.js";
+import { Field, Form, html } from "./basics.js";
+import { Confirm, Dialog } from "./dialog.js";
 
 /**
  * Leads to a user.
@@ -78,4 +80,41 @@ export function Select({ name, label, hint, value, values, onChange }) {
       ${Object.entries(values).map(([key, text]) => html`<option key=${key} value=${key} selected=${key === value}>${text}</option>`)}
     </select>
   </div>`;
+}
+
+/** Returns a time as the API takes it. @param {Date} at */
+const format = (at) => at.toISOString().slice(0, 19).replace("T", " ");
+
+/**
+ * Asks for the reason and the end of a ban.
+ * @param {{title: string, text: string, onBan: (ban: {reason: string, until?: string}) => Promise<void>, onClose: () => void}} props
+ */
+export function BanDialog({ title, text, onBan, onClose }) {
+  const end = useSignal("7");
+  const ends = { 1: t("ban.days", { n: 1 }), 7: t("ban.days", { n: 7 }), 30: t("ban.days", { n: 30 }), date: t("ban.date"), "": t("ban.forever") };
+  /** @param {{until?: string}} values */
+  function until(values) {
+    if (end.value !== "date") return end.value && format(new Date(Date.now() + Number(end.value) * 86_400_000));
+    if (!values.until) throw new APIError(422, { message: t("ban.noDate") });
+    return format(new Date(values.until + "T23:59:59")); // of the administrator's day
+  }
+  return html`<${Dialog} title=${title} onClose=${onClose}>
+    <p>${text}</p>
+    <div class="dangerous"><${Form} action=${t("adminusers.ban")} fields=${[{ name: "reason", label: t("ban.reason"), hint: t("ban.reasonHint"), rows: 3, maxlength: 1000 }]}
+      onSubmit=${async (/** @type {any} */ values) => onBan({ reason: values.reason, until: until(values) })}>
+      <${Select} name="end" label=${t("ban.end")} value=${end.value} values=${ends} onChange=${(/** @type {string} */ value) => { end.value = value; }} />
+      ${end.value === "date" && html`<${Field} name="until" label=${t("ban.lastDay")} type="date" min=${format(new Date()).slice(0, 10)} />`}
+    </${Form}></div></${Dialog}>`;
+}
+
+/**
+ * Asks before a texture is deleted, and whether its pixels are refused from then on.
+ * @param {{title: string, action: string, onDelete: (refuse: boolean) => void, onClose: () => void}} props
+ */
+export function DeleteTexture({ title, action, onDelete, onClose }) {
+  const refuse = useSignal(false);
+  return html`<${Confirm} title=${title} text=${t("admin.deleteTextureText")} action=${action} onClose=${onClose} onConfirm=${() => onDelete(refuse.value)}>
+    <label class="check"><input type="checkbox" name="refuse" checked=${refuse.value} onChange=${(/** @type {any} */ event) => { refuse.value = event.currentTarget.checked; }} />
+      <span>${t("refusals.refuse")}</span></label>
+  </${Confirm}>`;
 }

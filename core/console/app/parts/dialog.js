@@ -38,11 +38,12 @@ export function Dialog({ title, onClose, children }) {
 
 /**
  * Asks before what cannot be undone.
- * @param {{title: string, text: string, action: string, isHarmless?: boolean, onConfirm: () => void, onClose: () => void}} props
+ * @param {{title: string, text: string, action: string, isHarmless?: boolean, onConfirm: () => void, onClose: () => void, children?: any}} props children: choices
  */
-export function Confirm({ title, text, action, isHarmless = false, onConfirm, onClose }) {
+export function Confirm({ title, text, action, isHarmless = false, onConfirm, onClose, children }) {
   return html`<${Dialog} title=${title} onClose=${onClose}>
     <p>${text}</p>
+    ${children}
     <div class="buttons">
       <button type="button" data-first onClick=${onClose}>${t("dialog.cancel")}</button>
       <button type="button" class=${isHarmless ? "main" : "danger"} onClick=${onConfirm}>${action}</button>

@@ -20,7 +20,7 @@ function acts() {
     },
     closet: { add: t("audit.closetAdd"), remove: t("audit.closetRemove") },
     player: { delete: t("audit.playerDelete"), dress: t("audit.playerDress"), move: t("audit.playerMove"), rename: t("audit.playerRename"), undress: t("audit.playerUndress") },
-    texture: { change: t("audit.textureChange"), delete: t("audit.textureDelete") },
+    texture: { allow: t("audit.textureAllow"), change: t("audit.textureChange"), delete: t("audit.textureDelete") },
     report: { settle: t("audit.reportSettle") },
     notification: { send: t("audit.notificationSend") },
   };
@@ -90,6 +90,7 @@ function detailNames() {
     email: t("field.email"), nickname: t("field.nickname"), name: t("audit.name"), uid: t("audit.owner"), uploader: t("admin.uploader"), tid: t("audit.texture"),
     title: t("announce.subject"), users: t("audit.users"), state: t("adminreports.state"), report: t("audit.report"), reports: t("audit.reports"), others: t("audit.others"),
     from: t("audit.from"), to: t("audit.to"), type: t("admintextures.type"), public: t("audit.public"), skin: t("audit.skin"), cape: t("adminplayers.cape"),
+    refused: t("audit.refused"), reason: t("ban.reason"), until: t("ban.end"),
   };
 }
 
@@ -121,6 +122,7 @@ function detail(action, key, value) {
   if (value > 0 && (key === "tid" || key === "skin" || key === "cape")) return html`<${TextureLink} tid=${value} />`;
   if (typeof value === "boolean") return value ? t("audit.yes") : t("audit.no");
   if (typeof value === "number") return isNew && act === "score" || key === "users" ? number(value) : String(value);
+  if (key === "until") return time(value);
   if (key === "type") return typeName(value);
   if (key === "state") return stateName(value);
   if (Array.isArray(value)) return value.join(", ");

@@ -41,8 +41,8 @@ export default function Notifications() {
     <${Select} name="audience" label=${t("announce.audience")} value=${audience.value} values=${audiences} onChange=${(/** @type {string} */ value) => { audience.value = value; }} />
     <${Form} key=${sent.value} action=${t("announce.send")} onSubmit=${send} fields=${[
         ...(audience.value === "one" ? [{ name: "to", label: t("announce.to"), hint: t("announce.toHint"), defaultValue: to, autocomplete: "off" }] : []),
-        { name: "title", label: t("announce.subject"), maxlength: 64, autocomplete: "off" },
-        { name: "content", label: t("announce.content"), hint: t("announce.contentHint"), rows: 8, maxlength: 20000 },
+        { name: "title", label: t("announce.subject"), defaultValue: sent.value ? "" : parameter("title"), maxlength: 64, autocomplete: "off" },
+        { name: "content", label: t("announce.content"), hint: t("announce.contentHint"), defaultValue: sent.value ? "" : parameter("content"), rows: 8, maxlength: 20000 },
       ]} />
     ${action === "send" && resolve.current && html`<${Confirm} title=${t("announce.confirm")} text=${audience.value === "all" ? t("announce.confirmAll") : t("announce.confirmNormal")}
       action=${t("announce.send")} onClose=${close} onConfirm=${() => { decide(true); close(); }} />`}

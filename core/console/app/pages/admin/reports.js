@@ -1,6 +1,5 @@
 import { focusOn, html, notify, Picture, sentence } from "../../parts/basics.js";
-import { stateName, UserLink } from "../../parts/admin.js";
-import { Confirm } from "../../parts/dialog.js";
+import { BanDialog, DeleteTexture, stateName, UserLink } from "../../parts/admin.js";
 import { editing, Filter, Pager, parameter, Results, useList } from "../../parts/list.js";
 import { ask, asked, href } from "../../router.js";
 import { countReports, request, user } from "../../session.js";
@@ -8,10 +7,16 @@ import { t, time } from "../../words.js";
 
 /** @typedef {"open" | "rejected" | "deleted" | "banned"} State */
 /** @typedef {{rid: number, tid: number, texture_name?: string, uploader: number, uploader_nickname?: string, reporter: number, reporter_nickname?: string, state: State, reason: string, reported_at: string, settled_at?: string}} Report */
-/** @typedef {"reject" | "delete" | "ban"} Action */
+/** @typedef {"reject" | "delete"} Action */
 
 /** @type {Record<Action, State>} */
-const after = { reject: "rejected", delete: "deleted", ban: "banned" };
+const after = { reject: "rejected", delete: "deleted" };
+
+/** Returns a warning to the uploader. @param {Report} report */
+function warning({ tid, texture_name: name }) {
+  const about = name ?? t("admin.texture", { tid: String(tid) });
+  return { title: t("adminreports.warning"), content: t("adminreports.warningText", { name: about }) };
+}
 
 /** What users have against textures, and what is done about it. */
 export default function Reports() {
@@ -24,15 +29,16 @@ export default function Reports() {
   /**
    * @param {Report} report
    * @param {Action} action
+   * @param {boolean} [refuse] the pixels
    */
-  async function settle(report, action) {
+  async function settle(report, action, refuse) {
     close();
     // A texture that is deleted settles all open reports about it.
     const settled = (page.list.value?.data ?? []).filter((/** @type {Report} */ other) => other.rid === report.rid || (action === "delete" && other.tid === report.tid && other.state === "open"));
     for (const other of settled) put({ ...other, state: after[action] });
     focusOn("#report-" + report.rid);
     try {
-      put((await request("PUT", "/api/admin/reports/" + report.rid, { action })).data);
+      put((await request("PUT", "/api/admin/reports/" + report.rid, { action, refuse })).data);
       countReports();
     } catch (error) {
       settled.forEach(put);
@@ -67,14 +73,21 @@ export default function Reports() {
             <button type="button" class="danger" aria-label=${t("adminreports.deleteTitle", { rid: String(report.rid) })}
               onClick=${() => ask("delete", report.rid)}>${t("adminreports.delete")}</button>
             ${report.uploader > 0 && report.uploader !== user.value?.uid && html`<button type="button" class="danger" aria-label=${t("adminreports.banTitle", { rid: String(report.rid) })}
-              onClick=${() => ask("ban", report.rid)}>${t("adminreports.ban")}</button>`}
+              onClick=${() => ask("ban", report.rid)}>${t("adminreports.ban")}</button>
+            <a class="button" href=${href("/admin/notifications?" + new URLSearchParams({ to: String(report.uploader), ...warning(report) }))} aria-label=${t("adminreports.warnTitle", { rid: String(report.rid) })}>${t("adminreports.warn")}</a>`}
           </div>`}
         </div>
       </article></li>`)}</ul>
     <${Pager} label=${t("reports.pages")} list=${page.list} />
-    ${action === "delete" && question && html`<${Confirm} title=${t("admin.deleteTexture", { tid: String(question.tid) })} text=${t("admin.deleteTextureText")}
-      action=${t("adminreports.delete")} onClose=${close} onConfirm=${() => settle(question, "delete")} />`}
-    ${action === "ban" && question && html`<${Confirm} title=${t("adminreports.banUser", { uid: String(question.uploader) })} text=${t("adminreports.banText")}
-      action=${t("adminreports.ban")} onClose=${close} onConfirm=${() => settle(question, "ban")} />`}
+    ${action === "delete" && question && html`<${DeleteTexture} title=${t("admin.deleteTexture", { tid: String(question.tid) })} action=${t("adminreports.delete")}
+      onClose=${close} onDelete=${(/** @type {boolean} */ refuse) => settle(question, "delete", refuse)} />`}
+    ${action === "ban" && question && html`<${BanDialog} title=${t("adminusers.banTitle", { name: question.uploader_nickname ?? "" })} text=${t("adminreports.banText")} onClose=${close}
+      onBan=${async (/** @type {object} */ ban) => {
+        const { data } = await request("PUT", "/api/admin/reports/" + question.rid, { action: "ban", ...ban });
+        close();
+        put(data);
+        focusOn("#report-" + data.rid);
+        countReports();
+      }} />`}
   </section>`;
 }

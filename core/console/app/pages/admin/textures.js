@@ -1,7 +1,7 @@
 import { Form, html, Picture, useSite } from "../../parts/basics.js";
-import { Select, UserLink } from "../../parts/admin.js";
+import { DeleteTexture, Select, UserLink } from "../../parts/admin.js";
 import { typeName } from "../../parts/keep.js";
-import { Confirm, Dialog } from "../../parts/dialog.js";
+import { Dialog } from "../../parts/dialog.js";
 import { editing, Filter, Pager, parameter, Results, Search, useList } from "../../parts/list.js";
 import { ask, asked, href } from "../../router.js";
 import { request } from "../../session.js";
@@ -26,6 +26,7 @@ export default function Textures() {
       <${Filter} label=${t("admintextures.type")} name="type" values=${types} />
       <${Filter} label=${t("admintextures.sort")} name="sort" values=${{ "": t("admintextures.newest"), likes: t("admintextures.likes") }} />
     </div>
+    <p><a href=${href("/admin/refusals")}>${t("refusals.title")}</a></p>
     <${Results} ...${page} none=${t("admintextures.none")} />
     <ul class="cards">${page.list.value?.data.map((/** @type {Texture} */ shown) => html`<li key=${shown.tid}>
       <article class="card entry">
@@ -52,7 +53,10 @@ export default function Textures() {
         <${Select} name="visible" label=${t("admintextures.visible")} hint=${t("admintextures.privateHint")} value=${texture.public ? "public" : "private"}
           values=${{ public: t("admintextures.everybody"), private: t("admintextures.owner") }} />
       </${Form}></${Dialog}>`}
-    ${action === "delete" && texture && html`<${Confirm} title=${t("action.deleteName", { name: texture.name })} text=${t("admin.deleteTextureText")} action=${t("action.delete")}
-      onClose=${close} onConfirm=${() => { close(); remove(texture, () => request("DELETE", "/api/admin/textures/" + texture.tid), t("action.deleted", { name: texture.name })); }} />`}
+    ${action === "delete" && texture && html`<${DeleteTexture} title=${t("action.deleteName", { name: texture.name })} action=${t("action.delete")} onClose=${close}
+      onDelete=${(/** @type {boolean} */ refuse) => {
+        close();
+        remove(texture, () => request("DELETE", "/api/admin/textures/" + texture.tid + (refuse ? "?refuse=true" : "")), t("action.deleted", { name: texture.name }));
+      }} />`}
   </section>`;
 }

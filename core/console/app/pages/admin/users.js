@@ -1,13 +1,13 @@
 import { useEffect, useRef } from "preact/hooks";
 import { attempt, Form, html, notify, Picture, Reading, sentence, useRead, useSite, useSubject } from "../../parts/basics.js";
-import { permissionName, textureNumber } from "../../parts/admin.js";
+import { BanDialog, permissionName, textureNumber } from "../../parts/admin.js";
 import { Confirm, Dialog } from "../../parts/dialog.js";
 import { editing, Filter, Pager, parameter, Results, Search, useList } from "../../parts/list.js";
 import { ask, asked, change, href, navigate } from "../../router.js";
 import { request, user as account } from "../../session.js";
 import { number, t, time } from "../../words.js";
 
-/** @typedef {import("../../session.js").User & {register_at: string}} User */
+/** @typedef {import("../../session.js").User & {register_at: string, ban_reason?: string, banned_until?: string}} User */
 /** @typedef {{tid: number, pivot: {item_name: string}}} Item */
 
 /** The users, or, with a parameter uid, one of them. */
@@ -142,7 +142,8 @@ function One({ uid }) {
       </div>
       <div class="card">
         <h2>${t("adminusers.permission")}</h2>
-        <p><span class=${"badge" + (shown.permission < 0 ? " banned" : "")}>${permissionName(shown.permission)}</span></p>
+        <p><span class=${"badge" + (shown.permission < 0 ? " banned" : "")}>${permissionName(shown.permission)}</span>${shown.banned_until && html` ${t("ban.until", { time: time(shown.banned_until) })}`}</p>
+        ${shown.ban_reason && html`<p class="said"><bdi>${shown.ban_reason}</bdi></p>`}
         ${isOpen && html`<div class="buttons">
           ${shown.permission < 0 ? button("unban", t("adminusers.unban")) : button("ban", t("adminusers.ban"))}
           ${(own?.permission ?? 0) > 1 && shown.permission === 0 && button("raise", t("adminusers.raise"))}
@@ -166,7 +167,11 @@ function One({ uid }) {
     ${isOpen && question === "email" && form("email", t("adminusers.emailTitle"), { label: t("field.email"), type: "email", defaultValue: shown.email })}
     ${isOpen && question === "password" && form("password", t("adminusers.passwordTitle", named), { label: t("field.newPassword"), hint: about && [t("field.passwordHint", { n: about.password.min }), t("adminusers.passwordHint")].join(" "), type: "password", autocomplete: "new-password" })}
     ${isOpen && question === "score" && form("score", t("adminusers.scoreTitle"), { label: t("home.score"), type: "number", min: 0, defaultValue: shown.score })}
-    ${isOpen && question === "ban" && confirm(t("adminusers.banTitle", named), t("adminusers.banText"), t("adminusers.ban"), () => set({ permission: -1 }))}
+    ${isOpen && question === "ban" && html`<${BanDialog} title=${t("adminusers.banTitle", named)} text=${t("adminusers.banText")} onClose=${close}
+      onBan=${async (/** @type {object} */ ban) => {
+        user.value = { user: (await request("PUT", path + "/permission", { permission: -1, ...ban })).data };
+        close();
+      }} />`}
     ${isOpen && question === "unban" && confirm(t("adminusers.unbanTitle", named), t("adminusers.unbanText"), t("adminusers.unban"), () => set({ permission: 0 }))}
     ${isOpen && question === "raise" && confirm(t("adminusers.raiseTitle", named), t("adminusers.raiseText"), t("adminusers.raise"), () => set({ permission: 1 }))}
     ${isOpen && question === "lower" && confirm(t("adminusers.lowerTitle", named), t("adminusers.lowerText"), t("adminusers.lower"), () => set({ permission: 0 }))}
