@@ -194,7 +194,7 @@ func (o *operator) scale(t *testing.T) {
 		address := strings.TrimSpace(o.docker(t, "inspect", "--format", `{{.NetworkSettings.Networks.veneer_front.IPAddress}}`, id))
 		testenv.Eventually(t, address+" serves", func() bool {
 			for i := range 50 {
-				o.Do(t, http.MethodGet, fmt.Sprint("/avatar/player/player_", i), nil)
+				o.Do(t, http.MethodGet, fmt.Sprint("/avatar/user/", 1000+i), nil)
 				o.Do(t, http.MethodGet, "/api/user", nil)
 			}
 			return served.MatchString(o.get(t, "http://"+address+":9080/metrics", "http://"+address+":9081/metrics"))
