@@ -90,7 +90,9 @@ func TestStalledAndSlowUploads(t *testing.T) {
 func start(t *testing.T) *env {
 	t.Helper()
 	system := site.Start(t, blobstore.Config{URL: "file://" + t.TempDir()}, "GOMEMLIMIT="+goLimit,
-		"CORE_LIMIT_UPLOADS=0", "CORE_TRUSTED_PROXIES="+trustedProxies, "EDGE_TRUSTED_PROXIES="+trustedProxies)
+		"CORE_LIMIT_UPLOADS=0", "CORE_TRUSTED_PROXIES="+trustedProxies, "EDGE_TRUSTED_PROXIES="+trustedProxies,
+		// Other tests may delay a picture or a look-up by seconds.
+		"EDGE_RENDER_QUEUE_TIMEOUT=10s", "EDGE_CORE_TIMEOUT=10s")
 	users := site.SignIn(t, system.Core, stalledUploads+slowUploads+1)
 	s := &env{System: system, users: users}
 	s.client(s.CoreURL).Call(t, http.MethodPost, "/api/auth/register", map[string]any{"email": email, "password": password, "nickname": "Honest"})
