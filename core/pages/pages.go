@@ -50,11 +50,12 @@ const (
 	manifestPath = "/manifest.webmanifest"
 	faviconPath  = "/favicon.ico"
 	touchPath    = "/apple-touch-icon.png"
+	changePath   = "/.well-known/change-password"
 )
 
 // Roots are the roots of shared/roots that the pages have.
 func Roots() []string {
-	return []string{roots.Front, playerRoot, textureRoot, manifestPath, faviconPath, touchPath}
+	return []string{roots.Front, playerRoot, textureRoot, manifestPath, faviconPath, touchPath, changePath}
 }
 
 // Server serves the pages.
@@ -145,6 +146,11 @@ func (s *Server) handle(rc *fasthttp.RequestCtx) error {
 		return fault.New(fault.MethodNotAllowed, "%s is not possible here.", rc.Method())
 	}
 	path := string(rc.Path())
+	if path == changePath { // where password managers look for the page
+		rc.Response.Header.Set(fasthttp.HeaderLocation, roots.Console+"/account?change=password")
+		rc.SetStatusCode(fasthttp.StatusFound)
+		return nil
+	}
 	if file := s.files[path]; file != nil {
 		file.Serve(rc)
 		return nil

@@ -270,6 +270,7 @@ func TestIcons(t *testing.T) {
 	small := testenv.Must(png.Decode(bytes.NewReader(icon.Body[22:])))(t)
 	testenv.Equal(t, small.Bounds().Dx(), 32, "the side of the icon")
 	testenv.Check(t, len(touch.Body)+len(icon.Body) < 4<<10, "the icons have %d and %d bytes", len(touch.Body), len(icon.Body))
+	testenv.Equal(t, s.Get(t, "/.well-known/change-password").Header.Get("Location"), "/console/account?change=password", "where passwords are changed")
 	manifest := s.Get(t, "/manifest.webmanifest")
 	testenv.Equal(t, manifest.Header.Get("Content-Type"), "application/manifest+json", "the type of the manifest")
 	has(t, manifest, `"start_url":"/console/"`, `"theme_color":"#1f6b3a"`)
