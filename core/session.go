@@ -3,7 +3,6 @@ package core
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"strings"
 	"time"
 
@@ -49,8 +48,7 @@ type VerifiedToken struct {
 type NewSession struct {
 	Token       Token
 	Credentials VerifiedCredentials
-	// Network is the client's.
-	Network netip.Prefix
+	From        Origin
 	// PerUser bounds the sessions of a user, beyond which the oldest end; 0 stands for any number.
 	PerUser int
 	Window  SessionWindow
@@ -146,12 +144,12 @@ func ErrBanned(user User) error {
 // Login opens a session. An unknown e-mail and a wrong password return the same Unauthenticated
 // fault after the same time; a banned user with the right password gets ErrBanned. After too many
 // failures it returns a TooMany fault.
-func (s *Sessions) Login(ctx context.Context, email, password string, from netip.Prefix) (SignedToken, error) {
+func (s *Sessions) Login(ctx context.Context, email, password string, from Origin) (SignedToken, error) {
 	if !isPrintable(strings.TrimSpace(email)) {
 		return SignedToken{}, fault.Field("email", "The e-mail address must be text without control characters.")
 	}
 	var signed SignedToken
-	err := s.logins.withCredentials(ctx, email, password, from, func(credentials VerifiedCredentials) (err error) {
+	err := s.logins.withCredentials(ctx, email, password, from.Network, func(credentials VerifiedCredentials) (err error) {
 		if credentials.Permission == Banned {
 			failedBanned.Inc()
 			return ErrBanned(credentials.User)
@@ -166,7 +164,7 @@ func (s *Sessions) Login(ctx context.Context, email, password string, from netip
 var errNameOrPassword = fault.New(fault.Unauthenticated, "The player name or e-mail address, or the password, is wrong.")
 
 // LoginByName is Login for the e-mail address or the name of a player.
-func (s *Sessions) LoginByName(ctx context.Context, username, password string, from netip.Prefix) (SignedToken, error) {
+func (s *Sessions) LoginByName(ctx context.Context, username, password string, from Origin) (SignedToken, error) {
 	email := username
 	if isPrintable(strings.TrimSpace(username)) { // else Login says what is wrong
 		var err error
@@ -182,10 +180,10 @@ func (s *Sessions) LoginByName(ctx context.Context, username, password string, f
 }
 
 // Open opens a session for a user with verified credentials.
-func (s *Sessions) Open(ctx context.Context, credentials VerifiedCredentials, from netip.Prefix) (SignedToken, error) {
+func (s *Sessions) Open(ctx context.Context, credentials VerifiedCredentials, from Origin) (SignedToken, error) {
 	token := s.newToken(credentials.ID, uuid.New())
 	err := s.store.OpenSession(ctx, NewSession{
-		Token: token, Credentials: credentials, Network: from, PerUser: s.limits.PerUser, Window: s.limits.window(s.now()),
+		Token: token, Credentials: credentials, From: from, PerUser: s.limits.PerUser, Window: s.limits.window(s.now()),
 	})
 	if err != nil {
 		return SignedToken{}, err

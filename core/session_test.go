@@ -24,7 +24,7 @@ func TestOldestSessionWithinASecondEnds(t *testing.T) {
 	for range 40 {
 		credentials := core.Credentials{User: user, PasswordHash: "x"}
 		proof := core.VerifiedCredentials{Credentials: credentials}
-		bearers = append(bearers, testenv.Must(sessions.Open(t.Context(), proof, netip.MustParsePrefix("192.0.2.1/32")))(t))
+		bearers = append(bearers, testenv.Must(sessions.Open(t.Context(), proof, core.Origin{Network: netip.MustParsePrefix("192.0.2.1/32")}))(t))
 		now = now.Add(20 * time.Millisecond)
 	}
 	for i, signed := range bearers {

@@ -13,6 +13,8 @@ type UserSession struct {
 	CreatedAt   time.Time
 	RefreshedAt time.Time
 	Current     bool // whether it is the session of the request
+	// Browser and System are as in Origin.
+	Browser, System string
 }
 
 // UserLauncher is a launcher with a live token of a user.

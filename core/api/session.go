@@ -21,6 +21,11 @@ func toTokenJSON(b core.SignedToken) tokenJSON {
 	return tokenJSON{Token: b.Token, TokenType: "Bearer", ExpiresIn: int(b.ExpiresIn.Seconds())}
 }
 
+// origin returns from where a request signs a user in.
+func (s *Server) origin(rc *fasthttp.RequestCtx) core.Origin {
+	return core.NewOrigin(s.network(rc), string(rc.UserAgent()))
+}
+
 // handleLogin handles POST /api/auth/login.
 func (s *Server) handleLogin(ctx context.Context, rc *fasthttp.RequestCtx) error {
 	f := decode.ParseForm(rc)
@@ -28,7 +33,7 @@ func (s *Server) handleLogin(ctx context.Context, rc *fasthttp.RequestCtx) error
 	if err := f.Err(); err != nil {
 		return err
 	}
-	token, err := s.Sessions.Login(ctx, email, password, s.network(rc))
+	token, err := s.Sessions.Login(ctx, email, password, s.origin(rc))
 	if err != nil {
 		return err
 	}
@@ -59,7 +64,7 @@ func (s *Server) handleLogout(ctx context.Context, rc *fasthttp.RequestCtx, call
 
 // startSession opens a session of a new user and responds with the token and the user.
 func (s *Server) startSession(ctx context.Context, rc *fasthttp.RequestCtx, user core.Credentials) error {
-	token, err := s.Sessions.Open(ctx, core.VerifiedCredentials{Credentials: user}, s.network(rc))
+	token, err := s.Sessions.Open(ctx, core.VerifiedCredentials{Credentials: user}, s.origin(rc))
 	if err != nil {
 		return err
 	}

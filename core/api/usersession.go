@@ -16,6 +16,8 @@ type sessionJSON struct {
 	CreatedAt   timestamp `json:"created_at"`
 	RefreshedAt timestamp `json:"refreshed_at"`
 	Current     bool      `json:"current"`
+	Browser     string    `json:"browser"`
+	System      string    `json:"system"`
 }
 
 // launcherJSON is a launcher in a list of its user.
@@ -41,7 +43,7 @@ func (s *Server) handleListSessions(ctx context.Context, rc *fasthttp.RequestCtx
 	}
 	body := signInsJSON{make([]sessionJSON, len(found.Sessions)), make([]launcherJSON, len(found.Launchers))}
 	for i, session := range found.Sessions {
-		body.Sessions[i] = sessionJSON{session.ID, timestamp(session.CreatedAt), timestamp(session.RefreshedAt), session.Current}
+		body.Sessions[i] = sessionJSON{session.ID, timestamp(session.CreatedAt), timestamp(session.RefreshedAt), session.Current, session.Browser, session.System}
 	}
 	for i, launcher := range found.Launchers {
 		body.Launchers[i] = launcherJSON{launcher.ID, timestamp(launcher.IssuedAt), launcher.Valid, launcher.Player, launcher.PlayerName}

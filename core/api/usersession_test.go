@@ -3,6 +3,7 @@ package api_test
 import (
 	"crypto/sha256"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -31,8 +32,9 @@ func (c client) launcher(t *testing.T, token string, player core.PlayerID) core.
 // signIns is the response of GET /api/user/sessions.
 type signIns struct {
 	Sessions []struct {
-		ID      string
-		Current bool
+		ID              string
+		Current         bool
+		Browser, System string
 	}
 	Launchers []struct {
 		ID         string
@@ -53,14 +55,14 @@ func TestListSessions(t *testing.T) {
 	first := start(t).signUp(t)
 	stranger := first.signUp(t)
 	first.Get(t, "/api/user/sessions").Is(t, 200,
-		`{"sessions":[{"id":"<uuid>","created_at":"2031-02-03 04:05:06","refreshed_at":"2031-02-03 04:05:06","current":true}],"launchers":[]}`)
+		`{"sessions":[{"id":"<uuid>","created_at":"2031-02-03 04:05:06","refreshed_at":"2031-02-03 04:05:06","current":true,"browser":"","system":""}],"launchers":[]}`)
 	first.site.Advance(time.Hour)
 	first = first.refresh(t)
 	first.site.Advance(time.Second)
 	second := first.signIn(t)
 	second.Get(t, "/api/user/sessions").Is(t, 200, `{"sessions":[
-		{"id":"<uuid>","created_at":"2031-02-03 05:05:07","refreshed_at":"2031-02-03 05:05:07","current":true},
-		{"id":"<uuid>","created_at":"2031-02-03 04:05:06","refreshed_at":"2031-02-03 05:05:06","current":false}],"launchers":[]}`)
+		{"id":"<uuid>","created_at":"2031-02-03 05:05:07","refreshed_at":"2031-02-03 05:05:07","current":true,"browser":"","system":""},
+		{"id":"<uuid>","created_at":"2031-02-03 04:05:06","refreshed_at":"2031-02-03 05:05:06","current":false,"browser":"","system":""}],"launchers":[]}`)
 	list := first.signIns(t)
 	current := [2]bool{list.Sessions[0].Current, list.Sessions[1].Current}
 	testenv.Equal(t, current, [2]bool{false, true}, "which session belongs to the first token")
@@ -73,6 +75,21 @@ func TestListSessions(t *testing.T) {
 	first.as("").Get(t, "/api/user/sessions").IsError(t, 401, 5)
 }
 
+// A session has the name of the browser that has signed in.
+func TestSessionsNameBrowsers(t *testing.T) {
+	t.Parallel()
+	c := start(t).signUp(t)
+	c.withPassword(t, "correct horse")
+	c.Send(t, "POST", "/api/auth/login", encodeJSON(`{"email":"user1@example.com","password":"correct horse"}`),
+		"User-Agent", "Mozilla/5.0 (X11; Linux x86_64; rv:102.0) Gecko/20100101 Firefox/102.0").HasStatus(t, 200)
+	var got [][2]string
+	for _, session := range c.signIns(t).Sessions {
+		got = append(got, [2]string{session.Browser, session.System})
+	}
+	slices.SortFunc(got, func(a, b [2]string) int { return strings.Compare(a[0], b[0]) })
+	cmptest.Same(t, got, [][2]string{{"", ""}, {"Firefox", "Linux"}}, "what has signed in")
+}
+
 func TestListLaunchers(t *testing.T) {
 	t.Parallel()
 	c := start(t).signUp(t)
@@ -81,7 +98,7 @@ func TestListLaunchers(t *testing.T) {
 	hash := c.launcher(t, "free", 0)
 	c.launcher(t, "bound", core.PlayerID(steve))
 	a := c.Get(t, "/api/user/sessions")
-	a.Is(t, 200, fmt.Sprintf(`{"sessions":[{"id":"<uuid>","created_at":"<time>","refreshed_at":"<time>","current":true}],"launchers":[
+	a.Is(t, 200, fmt.Sprintf(`{"sessions":[{"id":"<uuid>","created_at":"<time>","refreshed_at":"<time>","current":true,"browser":"","system":""}],"launchers":[
 		{"id":%q,"issued_at":"<time>","valid":true,"pid":%d,"player_name":"Steve"},{"id":%q,"issued_at":"<time>","valid":true,"pid":0}]}`,
 		c.signIns(t).Launchers[0].ID, steve, c.signIns(t).Launchers[1].ID))
 	id, err := uuid.Parse(c.signIns(t).Launchers[1].ID)

@@ -191,7 +191,8 @@ func (s *Server) handleSignIn(ctx context.Context, rc *fasthttp.RequestCtx) erro
 	if len(missing) > 0 {
 		return &fault.Error{Kind: fault.Invalid, Message: "The player name or e-mail address and the password are required.", Fields: missing}
 	}
-	token, err := s.sessions.LoginByName(ctx, *request.Email, *request.Password, clientip.Prefix(s.opts.Proxies.ClientIP(rc)))
+	token, err := s.sessions.LoginByName(ctx, *request.Email, *request.Password,
+		core.NewOrigin(clientip.Prefix(s.opts.Proxies.ClientIP(rc)), string(rc.UserAgent())))
 	if err != nil {
 		return err
 	}

@@ -86,7 +86,7 @@ func (s *Site) AddUser(t *testing.T, d Domain, passwordHash string, isVerified b
 func (d Domain) OpenSession(t *testing.T, user core.User, passwordHash string) string {
 	t.Helper()
 	proof := core.VerifiedCredentials{Credentials: core.Credentials{User: user, PasswordHash: passwordHash}}
-	return testenv.Must(d.Sessions.Open(t.Context(), proof, HomeNetwork))(t).Token
+	return testenv.Must(d.Sessions.Open(t.Context(), proof, core.Origin{Network: HomeNetwork}))(t).Token
 }
 
 // Body is a request's body and its content type.

@@ -367,7 +367,7 @@ func (s *sessionTest) verified(token core.Token) core.VerifiedToken {
 // session returns a session to open, after a log-in that read that password hash.
 func (s *sessionTest) session(token core.Token, hash string, perUser int) core.NewSession {
 	return core.NewSession{
-		Token: token, Credentials: core.VerifiedCredentials{Credentials: core.Credentials{PasswordHash: hash}}, Network: homeNetwork, PerUser: perUser, Window: s.window(),
+		Token: token, Credentials: core.VerifiedCredentials{Credentials: core.Credentials{PasswordHash: hash}}, From: core.Origin{Network: homeNetwork}, PerUser: perUser, Window: s.window(),
 	}
 }
 

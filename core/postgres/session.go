@@ -31,8 +31,8 @@ const deleteExcessSessions = `
 // the oldest is known among tokens of one second. The token has whole seconds.
 const insertSession = `
 	WITH s AS (
-		INSERT INTO sessions (sid, uid, created_at, refreshed_at)
-		SELECT $3, uid, $6, $6 FROM users WHERE uid = $1 AND password_hash = $2
+		INSERT INTO sessions (sid, uid, created_at, refreshed_at, browser, system)
+		SELECT $3, uid, $6, $6, $7, $8 FROM users WHERE uid = $1 AND password_hash = $2
 		RETURNING sid
 	)
 	INSERT INTO session_tokens (jti, sid, issued_at) SELECT $4, sid, $5 FROM s
@@ -57,9 +57,9 @@ func (db *DB) OpenSession(ctx context.Context, s core.NewSession) error {
 		statement{updateSignIn, []any{user, hash, s.Window.Now}},
 		statement{deleteExcessSessions, []any{user, hash, s.Window.RefreshedAfter, s.Window.CreatedAfter, s.PerUser}},
 		statement{deleteAttempt, []any{s.Credentials.AttemptID}},
-		statement{upsertAddress, []any{user, hash, s.Network, s.Window.Now}},
+		statement{upsertAddress, []any{user, hash, s.From.Network, s.Window.Now}},
 		statement{deleteExcessAddresses, []any{user}},
-		statement{insertSession, []any{user, hash, s.Token.Session, s.Token.ID, s.Token.IssuedAt, s.Window.Now}},
+		statement{insertSession, []any{user, hash, s.Token.Session, s.Token.ID, s.Token.IssuedAt, s.Window.Now, s.From.Browser, s.From.System}},
 	)
 	if err != nil {
 		return failure("open a session", err)

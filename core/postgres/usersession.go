@@ -18,7 +18,7 @@ const launcherID = `overlay(overlay(left(encode(sha256(t.token), 'hex'), 32) PLA
 
 const (
 	selectUserSessions = `
-	SELECT sid AS id, created_at, refreshed_at, sid = $2 AS current FROM sessions
+	SELECT sid AS id, created_at, refreshed_at, sid = $2 AS current, browser, system FROM sessions
 	WHERE uid = $1 AND refreshed_at > $3 AND created_at > $4
 	ORDER BY created_at DESC, sid`
 

@@ -5,12 +5,18 @@ import { change, closeDialog, href, navigate } from "../router.js";
 import { request, signOut, update, user } from "../session.js";
 import { t, time } from "../words.js";
 
-/** @typedef {{id: string, created_at: string, refreshed_at: string, current: boolean}} Session */
+/** @typedef {{id: string, created_at: string, refreshed_at: string, current: boolean, browser: string, system: string}} Session */
 /** @typedef {{id: string, issued_at: string, valid: boolean, pid: number, player_name?: string}} Launcher */
 /** @typedef {{sessions: Session[], launchers: Launcher[]}} SignIns */
 
 /** @param {string} what */
 const open = (what) => change({ change: what }, { isDialog: true });
+
+/**
+ * Returns the name of a session, empty if it is unknown.
+ * @param {Session} session
+ */
+const nameOf = ({ browser, system }) => (browser && system ? t("account.device", { browser, system }) : browser || system);
 
 /** The user's data, and the sessions. The URL has which dialog is open. */
 export default function Account() {
@@ -61,7 +67,7 @@ export default function Account() {
     <${Reading} ...${read} />
     <ul class=${signIns.value ? "list" : "list reserved"}>
       ${sessions.map((session) => html`<li key=${session.id} class="line">
-        <div><p>${session.current ? t("account.thisSession") : t("account.session")}</p>
+        <div><p>${nameOf(session) || !session.current && t("account.session")} ${session.current && html`<span class="badge">${t("account.thisSession")}</span>`}</p>
           <p class="quiet">${t("account.since", { time: time(session.created_at) })} ${t("account.used", { time: time(session.refreshed_at) })}</p></div>
         ${!session.current && html`<button type="button" aria-label=${t("account.endSession", { time: time(session.created_at) })}
           onClick=${() => end({ sessions: sessions.filter((other) => other !== session), launchers }, "/api/user/sessions/" + session.id, t("account.endedBrowser"))}>${t("account.end")}</button>`}

@@ -160,6 +160,7 @@ export default {
   "account.othersEnded": "You are signed out everywhere else.",
   "account.thisSession": "This browser",
   "account.session": "Another browser",
+  "account.device": "{browser} on {system}",
   "account.since": "Signed in on {time}.",
   "account.used": "Last used on {time}.",
   "account.launcher": "Launcher",

@@ -310,6 +310,7 @@ const words = {
   "account.othersEnded": "其他位置均已退出登录。",
   "account.thisSession": "此浏览器",
   "account.session": "其他浏览器",
+  "account.device": "{system} 上的 {browser}",
   "account.since": "登录时间：{time}。",
   "account.used": "最近使用：{time}。",
   "account.launcher": "启动器",
