@@ -54,7 +54,7 @@ func (i inspector) check(t *testing.T, request string, to audience, status int, 
 		isContent := name == "Cache-Control" && (status == http.StatusOK || status == http.StatusNotModified)
 		if isContent && strings.HasSuffix(request, "/robots.txt") {
 			want = "public, max-age=3600"
-		} else if isContent && strings.HasSuffix(request, "/") { // the front page
+		} else if isContent && strings.HasSuffix(request, "/") && strings.Count(request, "/") == len("///") { // the front page, as in http://host/
 			want = "public, max-age=60, stale-while-revalidate=600"
 		}
 		if got := header.Values(name); len(got) != 1 || got[0] != want {
