@@ -82,7 +82,7 @@ func isEdgePath(path string) bool {
 	}
 	first, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	return slices.Contains([]string{
-		"avatar", "preview", "{view}", "textures", "raw", "skin", "skins", "MinecraftSkins", "cape", "cloaks", "MinecraftCloaks", "legacy", "csl", "usm", "{name}.json", "heads.json", "sprite",
+		"avatar", "preview", "card", "{view}", "textures", "raw", "skin", "skins", "MinecraftSkins", "cape", "cloaks", "MinecraftCloaks", "legacy", "csl", "usm", "{name}.json", "heads.json", "sprite",
 	}, first)
 }
 

@@ -40,7 +40,7 @@ func TestModules(t *testing.T) {
 }
 
 const (
-	maxModules = 16
+	maxModules = 17
 	maxBytes   = 65_000
 )
 

@@ -146,20 +146,6 @@ func (c client) works(t *testing.T, token string, want bool) {
 	testenv.Equal(t, got == 200, want, "the API answers a token with %d, so it works", got)
 }
 
-// The root of core leads to the console, and tells launchers nothing where there is no API for them.
-func TestRoot(t *testing.T) {
-	t.Parallel()
-	c := newSite(t).serve(t)
-	for _, method := range []string{"GET", "HEAD"} {
-		got := c.Send(t, method, "/", coretest.Body{}, "Accept", "text/html")
-		got.HasStatus(t, 302)
-		checkHeaders(t, "/", got, map[string]string{
-			"Location": "/console/", "Cache-Control": "no-store", "X-Authlib-Injector-Api-Location": "",
-		})
-	}
-	c.Get(t, "/consoles").HasStatus(t, 404)
-}
-
 func TestSignIn(t *testing.T) {
 	t.Parallel()
 	site, c := start(t)

@@ -38,7 +38,7 @@ const pages = {
 };
 
 /** What a banned user sees in place of every page. @type {Page} */
-const bannedPage = { title: "banned.title", open: true, load: () => import("./pages/banned.js") };
+const bannedPage = { title: "banned.title", open: true, load: () => import("./parts/banned.js") };
 
 /** The pages that the navigation leads to: for users, for visitors, for administrators. */
 const navigation = ["/", "/players", "/closet", "/library", "/upload"];

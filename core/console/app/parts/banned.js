@@ -1,4 +1,4 @@
-import { html, notify, sentence, useSite } from "../parts/basics.js";
+import { html, notify, sentence, useSite } from "./basics.js";
 import { navigate } from "../router.js";
 import { ban, signOut } from "../session.js";
 import { t, time } from "../words.js";
