@@ -9,6 +9,7 @@ package pages
 
 import (
 	"bytes"
+	"context"
 	"embed"
 	"fmt"
 	"html/template"
@@ -40,6 +41,7 @@ type Site struct {
 	PicturesURL   string // origin of pictures, if it is not that of the pages; else empty
 	LaunchersPath string // path of the API of launchers; empty without one
 	Files         string // path of the console's files
+	Texts         func() *core.SiteTexts
 	IsOpen        bool   // for registrations
 }
 
@@ -69,7 +71,6 @@ type Server struct {
 	cache   *cache
 	files   map[string]*httpserver.Asset // by path
 	style   template.CSS
-	missing map[*language]*page // for what does not exist
 
 	LightAccent, DarkAccent string // as in #1f6b3a
 }
@@ -77,16 +78,11 @@ type Server struct {
 // New returns a server of the pages. The feed has the store's changes, and does not run yet.
 func New(opts httpserver.Options, showcase *core.Showcase, feed *core.Feed, cfg Config, site Site, limiters clientapi.Limiters, now core.Clock) *Server {
 	opts.Listener = "public"
-	s := &Server{Site: site, config: cfg, opts: opts, limiters: limiters, showcase: showcase, cache: newCache(now), missing: map[*language]*page{}}
+	s := &Server{Site: site, config: cfg, opts: opts, limiters: limiters, showcase: showcase, cache: newCache(now)}
 	feed.OnChange(s.cache.apply)
 	s.LightAccent, s.DarkAccent = site.Accents()
 	s.files = s.newFiles()
 	s.style = template.CSS(strings.NewReplacer("{light}", s.LightAccent, "{dark}", s.DarkAccent).Replace(readFile("style.css"))) //nolint:gosec // embedded
-	for _, l := range languages {
-		view := s.newView(l, "", l.T("missing.title"), l.T("missing.text"), "")
-		view.IsHidden = true
-		s.missing[l] = view.newPage("missing")
-	}
 	return s
 }
 
@@ -197,9 +193,17 @@ func (s *Server) write(rc *fasthttp.RequestCtx, lang *language, page *page, tags
 
 // writeMissing responds with the page for what does not exist.
 func (s *Server) writeMissing(rc *fasthttp.RequestCtx, lang *language, tag string) error {
+	page, err := s.cache.get(rc, lang.Code+" missing", func(context.Context) (*page, error) {
+		view := s.newView(lang, "", lang.T("missing.title"), lang.T("missing.text"), "")
+		view.IsHidden = true
+		return view.newPage("missing"), nil
+	})
+	if err != nil {
+		return err
+	}
 	rc.Request.Header.Del(fasthttp.HeaderIfNoneMatch) // or it would be a 304
 	rc.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=15")
-	s.write(rc, lang, s.missing[lang], tag)
+	s.write(rc, lang, page, tag)
 	rc.SetStatusCode(fasthttp.StatusNotFound)
 	return nil
 }
@@ -232,6 +236,24 @@ func (s *Server) newView(lang *language, path, heading, description, script stri
 
 // T returns a text in the visitor's language.
 func (v *view) T(key string, args ...any) string { return v.Language.T(key, args...) }
+
+// Texts returns the operator's pages, in the visitor's language where they have it.
+func (v *view) Texts() []core.SitePage { return v.Site.Texts().Pages(v.Language.Code) }
+
+// Announcement returns the operator's announcement; nil if there is none. Its HTML is sanitized.
+func (v *view) Announcement() *announcement {
+	page, ok := v.Site.Texts().Page(core.Announcement, v.Language.Code)
+	if !ok {
+		return nil
+	}
+	return &announcement{page.Language, template.HTML(page.HTML)} //nolint:gosec // sanitized
+}
+
+// announcement is the operator's announcement in a language.
+type announcement struct {
+	Language string
+	HTML     template.HTML
+}
 
 // Languages returns all languages.
 func (*view) Languages() []*language { return languages }

@@ -5,6 +5,9 @@ import (
 	"context"
 	"errors"
 	"image/png"
+	"log/slog"
+	"os"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -56,7 +59,26 @@ type server struct {
 
 var describedSite = pages.Site{
 	Branding: core.Branding{Name: "Skins & Co", Accent: core.DefaultAccent}, PublicURL: "https://skins.example.org", PicturesURL: "https://pictures.example.org",
-	LaunchersPath: "/api/yggdrasil/", Files: "/console/0123456789abcdef", IsOpen: true,
+	LaunchersPath: "/api/yggdrasil/", Files: "/console/0123456789abcdef", IsOpen: true, Texts: func() *core.SiteTexts { return nil },
+}
+
+// The pages link to the operator's, and have the announcement.
+func TestOperator(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"rules.md": "Be kind.", "rules.zh.md": "请友善。", "announcement.md": "Closed on *Sunday*."} {
+		testenv.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	site := describedSite
+	site.Texts = testenv.Must(core.NewSitePages(dir, slog.New(slog.DiscardHandler)))(t).Texts
+	s := start(t, pages.Config{Wall: "on", Indexing: "on"}, site)
+	for _, path := range []string{"/", "/t/1"} {
+		for lang, title := range map[string]string{"en": "Rules", "zh": "规则"} {
+			got := string(s.Get(t, path+"?lang="+lang).Body)
+			testenv.Contains(t, got, `<a href="/site/rules">`+title+`</a>`, "%s", path)
+			testenv.Contains(t, got, `<aside class="announcement" lang="en"><p>Closed on <em>Sunday</em>.</p>`, "%s", path)
+		}
+	}
 }
 
 func start(t *testing.T, cfg pages.Config, site pages.Site) *server {

@@ -119,7 +119,7 @@ func serveCommand(ctx context.Context, i cli.Invocation) error {
 	if err != nil {
 		return err
 	}
-	addPages(cfg, db, feed, public, options)
+	addPages(cfg, services, db, feed, public, options)
 	registry := prometheus.NewRegistry()
 	db.Expose(registry)
 	if purger != nil {
@@ -237,13 +237,13 @@ func addConsole(cfg settings, services api.Services, to *api.Server, options htt
 }
 
 // addPages mounts the pages for visitors on the public listener, if the site has the console, to which they lead.
-func addPages(cfg settings, db *postgres.DB, feed *core.Feed, to *api.Server, options httpserver.Options) {
+func addPages(cfg settings, services api.Services, db *postgres.DB, feed *core.Feed, to *api.Server, options httpserver.Options) {
 	if cfg.Console == "off" {
 		return
 	}
 	site := pages.Site{
 		Branding: cfg.Site, LogoPath: to.LogoPath(),
-		PublicURL: strings.TrimRight(cfg.PublicURL, "/"), PicturesURL: cfg.picturesURL(), LaunchersPath: to.LaunchersPath(), Files: console.Base(), IsOpen: cfg.API.Registration != "closed",
+		PublicURL: strings.TrimRight(cfg.PublicURL, "/"), PicturesURL: cfg.picturesURL(), LaunchersPath: to.LaunchersPath(), Files: console.Base(), Texts: services.Pages.Texts, IsOpen: cfg.API.Registration != "closed",
 	}
 	server := pages.New(options, core.NewShowcase(db), feed, cfg.Pages, site, to.Limiters(), time.Now)
 	to.MountPages(api.Pages{Roots: pages.Roots(), Handler: server.Handler})
