@@ -63,10 +63,15 @@ type VerifiedCredentials struct {
 	AttemptID int64
 }
 
-// LoginStore counts failed log-ins.
-type LoginStore interface {
+// signInNames finds the account that a client names, by an e-mail address or a player.
+type signInNames interface {
 	emailKeys
 	PlayerAccountStore
+}
+
+// LoginStore counts failed log-ins.
+type LoginStore interface {
+	signInNames
 
 	// BeginAttempt counts an attempt before its outcome is known, so that concurrent ones cannot
 	// all pass. It returns the user with that e-mail, or the id 0 and no password hash if there is

@@ -380,9 +380,15 @@ func (p *PictureView) adjustable(subject Subject) (names []string) {
 		name string
 		has  bool
 	}{
-		{"width", p.Mode.HasWidth()}, {"turn", p.Mode.HasAttitudes()}, {"tilt", p.Mode.HasAttitudes()}, {"pose", p.Mode.HasPoses()},
-		{"wear", p.Mode.ShowsWorn() && subject.CanWear()}, {"background", p.Mode.HasBackground()}, {"no", true},
-		{"exact", p.Mode.HasExactSizes()}, {"default", subject.IsPlayer()},
+		{"width", p.Mode.HasWidth()},
+		{"turn", p.Mode.HasAttitudes()},
+		{"tilt", p.Mode.HasAttitudes()},
+		{"pose", p.Mode.HasPoses()},
+		{"wear", p.Mode.ShowsWorn() && subject.CanWear()},
+		{"background", p.Mode.HasBackground()},
+		{"no", true},
+		{"exact", p.Mode.HasExactSizes()},
+		{"default", subject.IsPlayer()},
 	} {
 		if parameter.has {
 			names = append(names, parameter.name)

@@ -83,7 +83,9 @@ func TestAllNotifications(t *testing.T) {
 	c.read(t, c.unread(t)[0]).Is(t, 200, `{"title":"Your report","content":"<p>X</p>\n","time":"<time>",`+kind+`}`)
 	c.read(t, c.unread(t)[0])
 	unreadIs("1")
-	entry := func(title, read string) string { return `{"id":"<uuid>","title":"` + title + `","time":"<time>","read":` + read + `}` }
+	entry := func(title, read string) string {
+		return `{"id":"<uuid>","title":"` + title + `","time":"<time>","read":` + read + `}`
+	}
 	report := `{"id":"<uuid>","title":"Your report","time":"<time>","read":true,` + kind + `}`
 	c.Get(t, "/api/notifications").Is(t, 200, pageOf(20, 1, 3, 3, 1, 1, report, entry("All", "true"), entry("Own", "false")))
 	c.Get(t, "/api/notifications?perPage=2&page=2").Is(t, 200, pageOf(2, 3, 3, 3, 2, 2, entry("Own", "false")))

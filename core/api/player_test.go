@@ -213,7 +213,7 @@ func TestRestorePlayer(t *testing.T) {
 	c.Get(t, "/api/deleted-players").Is(t, 200, `[]`)
 	c.restore(t, steve).IsError(t, 404, 3)
 	other.Put(t, "/api/players/"+fmt.Sprint(c.site.Count(t, "SELECT pid FROM players"))+"/name", `{"name":"Steve"}`).HasStatus(t, 200)
-	testenv.Equal(t, testenv.Must(c.Domain.Services.Players.Trim(t.Context()))(t), 2, "rows are trimmed")
+	testenv.Equal(t, testenv.Must(c.Domain.Players.Trim(t.Context()))(t), 2, "rows are trimmed")
 }
 
 // To restore a player takes its refund back, so that doing and undoing gains nothing. Of many, the latest 100 stay.

@@ -42,7 +42,7 @@ type Site struct {
 	LaunchersPath string // path of the API of launchers; empty without one
 	Files         string // path of the console's files
 	Texts         func() *core.SiteTexts
-	IsOpen        bool   // for registrations
+	IsOpen        bool // for registrations
 }
 
 // Names of the roots that the pages have.
@@ -68,9 +68,9 @@ type Server struct {
 	limiters clientapi.Limiters
 	showcase *core.Showcase
 
-	cache   *cache
-	files   map[string]*httpserver.Asset // by path
-	style   template.CSS
+	cache *cache
+	files map[string]*httpserver.Asset // by path
+	style template.CSS
 
 	LightAccent, DarkAccent string // as in #1f6b3a
 }

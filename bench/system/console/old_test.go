@@ -43,12 +43,12 @@ var (
 // oldBrowser opens a page of a site as a browser shows it that lacks what Safari 15.4 or Firefox 102 lacks.
 func oldBrowser(t *testing.T, site string) *tab {
 	t.Helper()
-	proxy := httputil.NewSingleHostReverseProxy(testenv.Must(url.Parse(site))(t))
-	direct := proxy.Director
-	proxy.Director = func(request *http.Request) {
-		direct(request)
-		request.Header.Del("Accept-Encoding")
-	}
+	target := testenv.Must(url.Parse(site))(t)
+	proxy := &httputil.ReverseProxy{Rewrite: func(request *httputil.ProxyRequest) {
+		request.SetURL(target)
+		request.Out.Host = request.In.Host
+		request.Out.Header.Del("Accept-Encoding")
+	}}
 	proxy.ModifyResponse = func(response *http.Response) error {
 		if !strings.HasPrefix(response.Header.Get("Content-Type"), "text/css") {
 			return nil
