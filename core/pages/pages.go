@@ -13,6 +13,7 @@ import (
 	"embed"
 	"fmt"
 	"html/template"
+	"slices"
 	"strings"
 
 	"github.com/valyala/fasthttp"
@@ -284,7 +285,7 @@ func (v *view) newPage(name string, keys ...edgeproto.Key) *page {
 	}
 	tags := make([]string, 0, len(keys))
 	for _, key := range keys {
-		if tag := key.Tag(); tag != "" {
+		if tag := key.Tag(); tag != "" && !slices.Contains(tags, tag) {
 			tags = append(tags, tag)
 		}
 	}
