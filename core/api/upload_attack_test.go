@@ -240,7 +240,7 @@ func TestMaliciousUploadRequests(t *testing.T) {
 	t.Parallel()
 	testenv.SkipShort(t)
 
-	c := listen(t, "UPLOAD_TIMEOUT=300ms", "READ_TIMEOUT=300ms").signUp(t)
+	c := listen(t, "UPLOAD_TIMEOUT=2s", "READ_TIMEOUT=2s").signUp(t)
 	want, accepted := firstSkin(), 0
 	whole := encodeMultipart(t, "name=N&type=steve", skinFile(t, 1))
 	content := string(whole.Content)
