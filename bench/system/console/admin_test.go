@@ -88,7 +88,7 @@ func TestAdministrator(t *testing.T) {
 	w.sees(t, "1 result")
 	w.back(t)
 	w.isAt(t, "/admin/reports?state=all", "Reports")
-	b.expect("/api/players")
+	b.expect("/api/players", "/api/deleted-players")
 	b.pressAndSee(t, "Players", "Your account is banned", "Insults, again.", "After that you can sign in again.")
 	b.inspect(t, "banned")
 	b.expect("/console/session/token")

@@ -83,7 +83,10 @@ func TestKeyboardOfVisitor(t *testing.T) {
 	w.submits(t, "password", password)
 	w.isAt(t, "/", "Hello, Ann", "Nothing new.")
 	w.expect("/api/user") // which the page may read once more
-	w.opensByMenu(t, "Sign out", "/signin", "Sign in")
+	w.enterOn(t, "Menu")
+	w.enterOn(t, "Sign out")
+	w.isAt(t, "/signin", "Sign in")
+	w.focusIs(t, "#email")
 	w.opens(t, "Forgot the password?", "/reset", "New password")
 	w.submits(t, "email", "ann@example.com")
 	w.sees(t, "If there is an account with this address")
