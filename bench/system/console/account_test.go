@@ -163,6 +163,9 @@ func TestAccount(t *testing.T) {
 	w.await(t, `document.querySelector("form [role=alert]").innerText !== ""`)
 }
 
+// otherSession is a script that says whether the account lists another session than the present one.
+const otherSession = `Boolean(document.querySelector("[aria-label^='Sign out the browser']"))`
+
 // Signing out everywhere else ends the session of another browser, which shows the page where
 // it was once its user has signed in again.
 func TestSignOutElsewhere(t *testing.T) {
@@ -175,17 +178,19 @@ func TestSignOutElsewhere(t *testing.T) {
 	second.isAt(t, "/signin?next=%2Freports%3Fstate%3Dopen", "Sign in")
 	second.enter(t, "demo@example.com", "demo-password", "/reports?state=open", "My reports")
 
-	first.visit(t, "/account", "Another browser")
+	first.visit(t, "/account", "Chrome on Linux")
+	first.await(t, otherSession)
 	second.answered(t)
 	first.pressAndSee(t, "Sign out everywhere else", "You are signed out everywhere else.")
-	first.await(t, `!document.body.innerText.includes("Another browser")`)
+	first.await(t, "!"+otherSession)
 	second.expect("/api/reports", "/console/session/token")
 	second.choose(t, "Show", "rejected")
 	second.isAt(t, "/signin?next=%2Freports%3Fstate%3Drejected", "Sign in")
 	second.enter(t, "demo@example.com", "demo-password", "/reports?state=rejected", "My reports")
 
 	// A session that is ended one by one.
-	first.visit(t, "/account", "Another browser")
+	first.visit(t, "/account", "Chrome on Linux")
+	first.await(t, otherSession)
 	second.answered(t)
 	eval[bool](t, first, `([...document.querySelectorAll("button")].find((b) => b.getAttribute("aria-label")?.startsWith("Sign out the browser")).click(), true)`)
 	first.sees(t, "The browser is signed out.")

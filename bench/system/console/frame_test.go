@@ -48,7 +48,7 @@ func TestVisitor(t *testing.T) {
 	testenv.Equal(t, eval[string](t, w, "document.title"), "Library · Veneer", "the title of the library")
 	eval[bool](t, w, "(history.forward(), true)")
 	w.await(t, `Boolean(document.querySelector(".facts"))`)
-	w.pressAndAwait(t, "Sign in to keep or wear it", `document.activeElement.innerText === "Sign in"`)
+	w.pressAndAwait(t, "Sign in to keep or wear it", `document.activeElement.id === "email"`)
 	w.fill(t, "email", "demo@example.com", "password", "demo-password")
 	w.press(t, "Sign in")
 	w.await(t, `location.pathname === "/console/texture" && [...document.querySelectorAll("button")].some((b) => b.innerText === "Wear")`)
@@ -201,7 +201,7 @@ func TestFailingNetwork(t *testing.T) {
 	w.setNetwork(t, network.Conditions{DownloadThroughput: -1, UploadThroughput: -1})
 
 	// What is only read is read again.
-	w.expect("/api/players", "/api/user", "/api/players/1/textures")
+	w.expect("/api/players", "/api/deleted-players", "/api/user", "/api/players/1/textures")
 	proxy.refuse(2, "GET", "/api/players")
 	w.pressAndAwait(t, "Players", `document.querySelectorAll(".player").length === 2`)
 	testenv.Equal(t, proxy.remaining("GET", "/api/players"), 0, "refusals that are left of 2")
