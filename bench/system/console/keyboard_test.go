@@ -74,6 +74,7 @@ func TestKeyboardOfVisitor(t *testing.T) {
 	mails := mailtest.Start(t, mailtest.Options{})
 	_, w := openSite(t, mailSettings(mails)...)
 	w.arrive(t, "/signin", "Sign in")
+	w.focusIs(t, "#email")
 	w.enterOn(t, "To the content")
 	w.focusIs(t, "#main")
 	w.opens(t, "Create account", "/register", "Create account")
