@@ -36,7 +36,7 @@ const (
 	minContrast    = 4.5       // of text (WCAG 2.2, 1.4.3)
 )
 
-// Colours of the pages. A test compares the backgrounds with those of the console.
+// Colours of the pages. A test compares the backgrounds with the console's stylesheet.
 const (
 	DefaultAccent = "#1f6b3a"
 	darkAccent    = "#86d19a" // the default one of dark pages
@@ -108,7 +108,7 @@ func (b Branding) ReadLogo() ([]byte, error) {
 	return content, nil
 }
 
-// readSmallFile returns the content of a file of at most so many bytes.
+// readSmallFile returns the content of a file. A file of more than most bytes is an error.
 func readSmallFile(path string, most int64) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -128,8 +128,8 @@ var (
 	failedBanned      = failedLogins.WithLabelValues("banned")
 )
 
-// account returns the e-mail address with which a user signs in who gives that or the name of a player, and the player,
-// 0 if none is named. The name of no player stands for an account that does not exist: the attempt takes as long and
+// account returns the e-mail address of the account that a client names, by the address or by the name of a player, and
+// the player, 0 for an address. An unknown name stands for an account that does not exist: the attempt takes as long and
 // counts alike.
 func (l *Logins) account(ctx context.Context, username string) (email string, player PlayerID, err error) {
 	username = trimAddress(username)

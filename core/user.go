@@ -113,7 +113,7 @@ type Users struct {
 	mail      bool
 }
 
-// NewUsers returns the users of a store. Those who register accept the terms in pages. With mail, new
+// NewUsers returns the users of a store. A registration accepts the terms in pages. With mail, new
 // users get a link that verifies their address.
 func NewUsers(store UserStore, passwords *Passwords, names *PlayerNames, prices ScorePrices, pages *SitePages, mail bool) *Users {
 	return &Users{store: store, passwords: passwords, names: names, prices: prices, pages: pages, mail: mail}
@@ -164,7 +164,7 @@ func (u *Users) RequestRegistration(ctx context.Context, r Registration) error {
 	return u.store.QueueRegistration(ctx, newUser)
 }
 
-// newUser validates a registration, and returns the user to add. A fault of other fields is told with those of these.
+// newUser validates a registration, and returns the user to add. Its fault has the fields of others, a fault of the caller, as well.
 func (u *Users) newUser(ctx context.Context, r Registration, others error) (NewUser, error) {
 	var wrong fieldFaults
 	newUser := u.validate(r, &wrong)

@@ -164,7 +164,7 @@ func (c client) restore(t *testing.T, path string) response {
 	return c.Send(t, "POST", path+"/restore", body{})
 }
 
-// For a day the former owner, and nobody else, can restore a deleted player or take its name.
+// For a day only the former owner can restore a deleted player or take its name.
 func TestRestorePlayer(t *testing.T) {
 	t.Parallel()
 	c := start(t, "QUOTA_PLAYERS=1").signUp(t)

@@ -97,7 +97,7 @@ func TestSiteSizesAreAccepted(t *testing.T) {
 	}
 }
 
-// The operator's name, contact and colour are told as they are set; the logo is served to whoever does not have it.
+// GET /api/site has the operator's name, contact and colour as they are set; the logo has an entity tag.
 func TestSiteBranding(t *testing.T) {
 	t.Parallel()
 	s := newSite(t, "SITE_NAME=Skins & Capes", "SITE_DESCRIPTION=<b>", "SITE_CONTACT=https://example.org/help", "SITE_ACCENT=#0B57D0")
@@ -127,7 +127,7 @@ func writePages(t *testing.T, dir string, pages map[string]string) {
 	}
 }
 
-// Pages are served in the reader's language, and told with the site; those who register accept the terms.
+// Pages are served in the request's language, and GET /api/site lists them; a registration accepts the terms.
 func TestSitePages(t *testing.T) {
 	t.Parallel()
 	s, dir := newSite(t, "SITE_CONTACT=help@example.org", "SITE_ACCENT=#0B57D0"), t.TempDir()

@@ -13,7 +13,7 @@ type accent struct {
 	asset *httpserver.Asset
 }
 
-// newAccent returns the stylesheet of a site. Its path has a digest, as those of the other files.
+// newAccent returns the stylesheet of a site. Its path has a digest, as the other files' path has.
 func newAccent(branding core.Branding) accent {
 	light, dark := branding.Accents()
 	if light == core.DefaultAccent {

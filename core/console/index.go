@@ -43,7 +43,7 @@ func pageModules() map[string]string {
 	return modules
 }
 
-// languages returns the languages of the pages, each of which is a module in app/words.
+// languages returns the languages of the pages: every module in app/words is one.
 func languages() (all []string) {
 	for name := range files() {
 		if file, ok := strings.CutPrefix(name, "app/words/"); ok {

@@ -106,7 +106,7 @@ func TestSentences(t *testing.T) {
 	}
 }
 
-// checkTranslations compares the sentences that a language translates with those of faults.
+// checkTranslations compares the sentences that a language translates with the sentences of faults.
 func checkTranslations(t *testing.T, language string, sentences []string) {
 	t.Helper()
 	content, _, _ := strings.Cut(string(console.Modules()[wordsName(language)]), "const words")

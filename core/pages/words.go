@@ -18,7 +18,7 @@ type language struct {
 	words map[string]string
 }
 
-// languages are all languages, the first one for visitors who read none of them. Another one is a line, and a file.
+// languages are all languages. A request that accepts none of them gets the first. A further language is a line here, and a file.
 var languages = []*language{newLanguage("en", "en"), newLanguage("zh", "zh-Hans")}
 
 func newLanguage(code, tag string) *language {

@@ -9,7 +9,7 @@ import (
 
 var _ core.ShowcaseStore = (*DB)(nil)
 
-// wallReserve is how many skins are read beyond those of a wall, since reports may be open about some.
+// wallReserve is how many skins are read beyond the length of a wall, since reports may be open about some.
 const wallReserve = 300
 
 // selectWalls reads $2 entries from the front of the index of each order, and the rows of $1 of them.

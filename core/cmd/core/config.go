@@ -147,7 +147,7 @@ func (s settings) mailURL() string {
 	return strings.TrimRight(s.PublicURL, "/") + console.Root
 }
 
-// picturesURL returns the origin of pictures if it is not that of the pages, else an empty text.
+// picturesURL returns the origin of pictures, empty if it is the pages' origin.
 func (s settings) picturesURL() string {
 	origin := strings.TrimRight(s.TexturesURL, "/")
 	if origin == strings.TrimRight(s.PublicURL, "/") {
