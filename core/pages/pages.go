@@ -156,7 +156,7 @@ func (s *Server) handle(rc *fasthttp.RequestCtx) error {
 	if err := s.limiters.Requests.Take(rc, clientapi.Key{Network: clientip.Prefix(address)}); err != nil {
 		return err
 	}
-	lang := languageOf(string(rc.QueryArgs().Peek("lang")), string(rc.Request.Header.Peek(fasthttp.HeaderAcceptLanguage)))
+	lang := languageOf(rc)
 	key, tag, load := s.route(strings.TrimSuffix(path, "/"), lang)
 	if load == nil {
 		return s.writeMissing(rc, lang, "")
@@ -181,7 +181,6 @@ func (s *Server) write(rc *fasthttp.RequestCtx, lang *language, page *page, tags
 	header := &rc.Response.Header
 	header.Set(fasthttp.HeaderContentSecurityPolicy, page.policy)
 	header.Set(fasthttp.HeaderContentLanguage, lang.Tag)
-	header.Add(fasthttp.HeaderVary, fasthttp.HeaderAcceptLanguage)
 	if s.config.Indexing == "off" {
 		header.Set("X-Robots-Tag", "noindex")
 	}

@@ -4,8 +4,11 @@ import (
 	"embed"
 	"encoding/json"
 	"fmt"
-	"strconv"
-	"strings"
+	"slices"
+
+	"github.com/valyala/fasthttp"
+
+	"github.com/veneer-skins/veneer/shared/httpserver"
 )
 
 //go:embed words/*.json
@@ -46,25 +49,11 @@ func (l *language) T(key string, args ...any) string {
 	}
 }
 
-// languageOf returns the language that a code names, or else the one that an Accept-Language header prefers
-// (RFC 9110, section 12.5.4).
-func languageOf(code, accepted string) *language {
-	best, quality := languages[0], 0.0
-	for _, l := range languages {
-		if l.Code == code {
-			return l
-		}
-		for part := range strings.SplitSeq(accepted, ",") {
-			tag, parameter, _ := strings.Cut(part, ";")
-			q := 1.0
-			if value, ok := strings.CutPrefix(strings.TrimSpace(parameter), "q="); ok {
-				q, _ = strconv.ParseFloat(value, 64) // 0 if it is no number
-			}
-			primary, _, _ := strings.Cut(strings.TrimSpace(tag), "-")
-			if strings.EqualFold(primary, l.Code) && q > quality {
-				best, quality = l, q
-			}
-		}
+// languageOf returns the language of the response to a request.
+func languageOf(rc *fasthttp.RequestCtx) *language {
+	codes := make([]string, len(languages))
+	for i, l := range languages {
+		codes[i] = l.Code
 	}
-	return best
+	return languages[slices.Index(codes, httpserver.Language(rc, codes...))]
 }
