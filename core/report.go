@@ -171,6 +171,12 @@ func (r *Reports) Settle(ctx context.Context, by Actor, report ReportID, request
 	if err := request.Ban.check(); err != nil {
 		return Report{}, err
 	}
+	switch {
+	case request.State != ReportBanned && request.Ban != (Ban{}):
+		return Report{}, fault.Field("action", "Only a ban has a reason and an end.")
+	case request.State != ReportDeleted && request.Refuse:
+		return Report{}, fault.Field("refuse", "Only the pixels of a deleted texture can be refused.")
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cascadeTimeout)
 	defer cancel()
 	return r.store.SettleReport(ctx, by, report, request.Settlement)

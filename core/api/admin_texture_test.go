@@ -111,6 +111,8 @@ func TestRefusedPixels(t *testing.T) {
 	bob.Post(t, "/api/reports", `{"tid":`+again+`,"reason":"Rude."}`).HasStatus(t, 200)
 	rid := fmt.Sprint(1)
 	admin.Put(t, "/api/admin/reports/"+rid, `{"action":"delete","refuse":"perhaps"}`).IsError(t, 422, 4, "refuse")
+	admin.Put(t, "/api/admin/reports/"+rid, `{"action":"reject","refuse":true}`).IsError(t, 422, 4, "refuse")
+	admin.Put(t, "/api/admin/reports/"+rid, `{"action":"delete","reason":"Rude."}`).IsError(t, 422, 4, "action")
 	admin.Put(t, "/api/admin/reports/"+rid, `{"action":"delete","refuse":true}`).HasStatus(t, 200)
 	list(1)
 	refused(upload(ann, "name=Again&type=steve"))

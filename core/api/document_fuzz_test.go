@@ -40,7 +40,7 @@ var undocumentedErrors = map[string]*regexp.Regexp{
 	"findPlayers":                   regexp.MustCompile(noUserNamed),
 	"listAuditEntries":              regexp.MustCompile(noUserNamed),
 	"setUserPermission":             regexp.MustCompile(`Only a ban has|must be a time in UTC|must be in the future`),
-	"settleReport":                  regexp.MustCompile(`must be a time in UTC|must be in the future`),
+	"settleReport":                  regexp.MustCompile(`Only a ban has|Only the pixels|must be a time in UTC|must be in the future`),
 	"listTexturesAsAdministrator":   regexp.MustCompile(noUserNamed + `|Look for at least 3 characters|The page must be at least 1, and no more than`),
 	"register":                      regexp.MustCompile(guessed),
 	"verifyEmail":                   regexp.MustCompile(guessed),

@@ -22,6 +22,7 @@ export const sentences = {
   "The pixels of texture %d are not refused.": "材质 {1} 的图片未被禁止。",
   "The end of a ban must be in the future.": "封禁的结束时间必须晚于现在。",
   "Only a ban has a reason and an end.": "只有封禁才有理由和结束时间。",
+  "Only the pixels of a deleted texture can be refused.": "只有被删除的材质的像素才能被拒绝。",
   "The field %s must be a time in UTC, as 2031-02-03 04:05:06.": "字段 {1} 必须是 UTC 时间，例如 2031-02-03 04:05:06。",
   "The password is wrong.": "密码不正确。",
   "The password must be valid UTF-8.": "密码必须是有效的 UTF-8。",
