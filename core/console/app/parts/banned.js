@@ -1,11 +1,11 @@
-import { html, notify, sentence, useSite } from "./basics.js";
+import { html, notify, operator, sentence } from "./basics.js";
 import { navigate } from "../router.js";
 import { ban, signOut } from "../session.js";
 import { t, time } from "../words.js";
 
 /** Tells a banned user why and until when, and whom to ask. */
 export default function Banned() {
-  const contact = useSite()?.contact;
+  const { contact } = operator;
   const { reason, until } = ban.value ?? {};
   async function leave() {
     try {
@@ -19,7 +19,7 @@ export default function Banned() {
     <h1 tabindex="-1">${t("banned.title")}</h1>
     <p>${until ? t("banned.until", { time: time(until) }) : t("banned.forever")}</p>
     ${reason && html`<h2>${t("ban.reason")}</h2><p class="said"><bdi>${reason}</bdi></p>`}
-    ${contact && html`<p>${t("banned.contact")} <a href=${contact.includes("://") ? contact : "mailto:" + contact}><bdi>${contact}</bdi></a></p>`}
+    ${contact && html`<p>${t("banned.contact")} <a href=${contact}><bdi>${contact.replace("mailto:", "")}</bdi></a></p>`}
     <button type="button" class="main" onClick=${leave}>${t("frame.signOut")}</button>
   </section>`;
 }
