@@ -114,9 +114,15 @@ func TestWithoutStorage(t *testing.T) {
 	w.isAt(t, "/signin", "登录")
 }
 
-// watchLayout sums up in window.moved by how much a page moves (CLS).
+// watchLayout sums up in window.moved by how much a page moves (CLS), and has in window.movers what moves.
 const watchLayout = `window.moved = 0;
-	new PerformanceObserver((list) => { for (const e of list.getEntries()) if (!e.hadRecentInput) window.moved += e.value; }).observe({ type: "layout-shift", buffered: true });`
+	window.movers = [];
+	new PerformanceObserver((list) => {
+		for (const e of list.getEntries().filter((e) => !e.hadRecentInput)) {
+			window.moved += e.value;
+			window.movers.push(...e.sources.map(({ node }) => (node?.outerHTML ?? String(node?.textContent)).slice(0, 120)));
+		}
+	}).observe({ type: "layout-shift", buffered: true });`
 
 // Nothing moves while pages load over a phone's connection.
 func TestNothingMoves(t *testing.T) {
@@ -134,7 +140,7 @@ func TestNothingMoves(t *testing.T) {
 		w.await(t, shown)
 		eval[bool](t, w, `new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(true))))`)
 		if moved := eval[float64](t, w, "window.moved"); moved > 0.01 {
-			t.Errorf("%s moves by %.3f", path, moved)
+			t.Errorf("%s moves by %.3f: %s", path, moved, eval[string](t, w, `window.movers.join("; ")`))
 		}
 	}
 }

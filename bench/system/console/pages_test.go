@@ -137,10 +137,12 @@ func TestUploadPreview(t *testing.T) {
 			copy(old.Pix[old.At(x, y):], []byte{255, 0, 0, 255})
 		}
 	}
+	w.reduceMotion(t, "reduce") // else the figure opens by itself where no processor draws
 	w.do(t, chromedp.SetUploadFiles(`main input[type="file"]`, []string{file(t, "Robot.png", artwork.Robot()), file(t, "Old.png", old)}))
 	w.await(t, ready("Robot"))
 	w.await(t, ready("Old"))
-	w.press(t, "Show in 3D: Robot") // by itself it turns only where no processor draws
+	w.reduceMotion(t, "no-preference")
+	w.press(t, "Show in 3D: Robot")
 	w.await(t, `viewers.length === 1 && viewers[0].autoRotate && !viewers[0].renderPaused`)
 	angle := eval[float64](t, w, `viewers[0].playerWrapper.rotation.y`)
 	w.await(t, fmt.Sprintf(`viewers[0].playerWrapper.rotation.y > %v`, angle+0.1))
@@ -153,7 +155,7 @@ func TestUploadPreview(t *testing.T) {
 	w.expect("/api/textures")
 	w.press(t, "Upload all 2 files")
 	w.press(t, "Cancel the upload of Old") // which waits, as one upload a minute is possible
-	w.await(t, `document.querySelectorAll(".upload").length === 1 && document.activeElement.tagName === "H1"`)
+	w.await(t, `document.querySelectorAll("article.upload").length === 1 && document.activeElement.tagName === "H1"`)
 	w.sees(t, "It is uploaded, and in your closet.")
 }
 

@@ -141,7 +141,7 @@ func TestSessionEnds(t *testing.T) {
 	w.press(t, "Add a player")
 	w.fill(t, "name", "Ann_1")
 	ann.Call(t, http.MethodDelete, "/api/user/sessions", nil)
-	w.expect("/api/players", "/console/session/token")
+	w.expect("/api/players", "/api/deleted-players", "/console/session/token")
 	w.pressAndSee(t, "Add", "Your session has ended. Sign in to go on.")
 	w.inspect(t, "signin-ended")
 	w.submit(t, ann.email, password)

@@ -26,7 +26,7 @@ func TestVisitors(t *testing.T) {
 			w.sees(t, text)
 			w.loadAll(t)
 			if moved := eval[float64](t, w, "window.moved"); moved > 0 {
-				t.Errorf("%s moves by %.3f", page.path+query, moved)
+				t.Errorf("%s moves by %.3f: %s", page.path+query, moved, eval[string](t, w, `window.movers.join("; ")`))
 			}
 			if bytes := eval[int](t, w, `performance.getEntriesByType("navigation")[0].transferSize`); bytes > 20<<10 {
 				t.Errorf("%s takes %d bytes", page.path+query, bytes)

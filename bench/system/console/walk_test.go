@@ -68,7 +68,7 @@ func TestPlayer(t *testing.T) {
 	w.follow(t, "Players", "/players", "Players", "You have no players yet.")
 	w.inspect(t, "players-none")
 	w.press(t, "Add a player")
-	w.expect("/api/players")
+	w.expect("/api/players", "/api/deleted-players")
 	w.fill(t, "name", "a!")
 	w.pressAndAwait(t, "Add", `document.querySelector('dialog [name="name"]').getAttribute("aria-invalid") === "true"`)
 	w.inspect(t, "players-add")
@@ -178,7 +178,7 @@ func TestTabs(t *testing.T) {
 
 	// Core is away, and begins anew.
 	first.expect(eval[string](t, first, `new URL(document.querySelector(".hero img").src).pathname`))
-	first.expect("/api/site", "/api/user", "/api/players", "/api/closet", "/api/notifications", "/api/textures", "/console/session/token", "/avatar/user/0", "/preview/1", "/preview/2", "/preview/13", "/body/2")
+	first.expect("/api/site", "/api/user", "/api/players", "/api/deleted-players", "/api/closet", "/api/notifications", "/api/textures", "/console/session/token", "/avatar/user/0", "/preview/1", "/preview/2", "/preview/13", "/body/2")
 	s.Core.Kill(t)
 	first.press(t, "Players")
 	s.Core.StartReady(t)

@@ -29,7 +29,6 @@ for (const buttons of document.querySelectorAll(".copy .buttons")) {
   const code = buttons.previousElementSibling;
   const { alt = "" } = code.dataset;
   const url = new URL(code.textContent, location.href).href;
-  code.textContent = url;
   const forms = { url, html: `<img src="${escaped(url)}" alt="${escaped(alt)}">`, markdown: `![${alt.replace(/[[\]\\]/g, "\\$&")}](${url})` };
   for (const button of buttons.children) {
     button.addEventListener("click", async () => {
@@ -42,6 +41,7 @@ for (const buttons of document.querySelectorAll(".copy .buttons")) {
 
 const stage = document.querySelector(".stage");
 const figures = stage.querySelector(".figures");
+const controls = stage.querySelector(".controls"); // null for a player that wears nothing
 const [view, play] = stage.querySelectorAll("button");
 const { console: files, skin, cape, model, label, failed } = stage.dataset;
 
@@ -97,12 +97,14 @@ async function show() {
   play.focus();
 }
 
-view.parentElement.hidden = !skin && !cape;
-view.addEventListener("click", async () => {
-  view.hidden = true;
-  try {
-    await show();
-  } catch {
-    said.textContent = failed;
-  }
-});
+if (controls) {
+  controls.hidden = false;
+  view.addEventListener("click", async () => {
+    view.hidden = true;
+    try {
+      await show();
+    } catch {
+      said.textContent = failed;
+    }
+  });
+}
