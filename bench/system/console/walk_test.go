@@ -68,7 +68,7 @@ func TestPlayer(t *testing.T) {
 	w.follow(t, "Players", "/players", "Players", "You have no players yet.")
 	w.inspect(t, "players-none")
 	w.press(t, "Add a player")
-	w.expect("/api/players", "/api/deleted-players")
+	w.expect("/api/players")
 	w.fill(t, "name", "a!")
 	w.pressAndAwait(t, "Add", `document.querySelector('dialog [name="name"]').getAttribute("aria-invalid") === "true"`)
 	w.inspect(t, "players-add")
