@@ -125,7 +125,7 @@ func TestUpload(t *testing.T) {
 
 	w.set(t, "Robot", "type", "alex")
 	w.set(t, "Ranger", "public", "private")
-	w.pressAndAwait(t, "Remove Wooden Doll", `document.activeElement.tagName === "H1"`)
+	w.pressAndAwait(t, "Cancel the upload of Wooden Doll", `document.activeElement.tagName === "H1"`)
 	w.press(t, "Players") // other pages keep the files
 	w.isAt(t, "/players", "Players")
 	w.press(t, "Upload", "Upload all 3 files")

@@ -108,7 +108,7 @@ function Choices({ upload, about }) {
   if (state === "wrong") {
     return html`<h2><bdi>${upload.file.name}</bdi></h2>
       <p class="wrong" role="alert">${reason}</p>
-      <div class="buttons"><button type="button" aria-label=${t("upload.removeName", { name })} onClick=${() => drop(upload)}>${t("upload.remove")}</button></div>`;
+      <div class="buttons"><button type="button" aria-label=${t("upload.cancelName", { name })} onClick=${() => drop(upload)}>${t("dialog.cancel")}</button></div>`;
   }
   return html`<${Field} name=${"name-" + id} label=${t("upload.name")} errors=${upload.errors.value.name} value=${upload.name.value} maxlength=${about?.texture_name.max} autocomplete="off"
       readonly=${isFixed} onInput=${(/** @type {any} */ event) => { upload.name.value = event.currentTarget.value; }} />
@@ -131,9 +131,7 @@ function Choices({ upload, about }) {
     <div class="buttons">
       <button type="button" class="main" aria-disabled=${state === "ready" ? undefined : "true"} aria-label=${t("upload.sendName", { name })}
         onClick=${() => state === "ready" && sendAll([upload])}>${t("upload.send")}</button>
-      ${state === "sending"
-        ? html`<button type="button" aria-label=${t("upload.cancelName", { name })} onClick=${() => drop(upload)}>${t("dialog.cancel")}</button>`
-        : html`<button type="button" aria-label=${t("upload.removeName", { name })} onClick=${() => drop(upload)}>${t("upload.remove")}</button>`}
+      <button type="button" aria-label=${t("upload.cancelName", { name })} onClick=${() => drop(upload)}>${t("dialog.cancel")}</button>
     </div>`;
 }
 
@@ -171,6 +169,6 @@ function Done({ upload, players }) {
     ${players?.length === 0 && html`<p class="quiet">${t("upload.noPlayers")} <a href=${href("/players")}>${t("players.add")}</a></p>`}
     <div class="buttons">
       <a class="button" href=${href("/texture?tid=" + tid)} aria-label=${t("upload.openName", { name })}>${t("upload.open")}</a>
-      <button type="button" aria-label=${t("upload.clearName", { name })} onClick=${() => drop(upload)}>${t("upload.clear")}</button>
+      <button type="button" aria-label=${t("upload.closeName", { name })} onClick=${() => drop(upload)}>${t("upload.close")}</button>
     </div>`;
 }

@@ -1,4 +1,4 @@
-import { focusOn, html, notify, Picture, sentence } from "../../parts/basics.js";
+import { focusOn, html, notify, Picture } from "../../parts/basics.js";
 import { BanDialog, DeleteTexture, stateName, UserLink } from "../../parts/admin.js";
 import { editing, Filter, Pager, parameter, Results, useList } from "../../parts/list.js";
 import { ask, asked, href } from "../../router.js";
@@ -22,28 +22,22 @@ function warning({ tid, texture_name: name }) {
 export default function Reports() {
   const chosen = parameter("state");
   const page = useList("/api/admin/reports", { state: chosen === "all" ? "" : chosen || "open", perPage: 20 });
-  const { put } = editing(/** @type {{list: import("../../parts/list.js").List<Report>, reload: () => void}} */ (page), (report) => report.rid);
+  const { remove } = editing(/** @type {{list: import("../../parts/list.js").List<Report>, reload: () => void}} */ (page), (report) => report.rid);
   const { action, id, close } = asked();
   const question = page.list.value?.data.find((/** @type {Report} */ report) => report.rid === id);
 
+  /** @param {Report} report @param {State} state */
+  const done = (report, state) => t("adminreports.done", { rid: String(report.rid), state: stateName(state) });
   /**
+   * Settles a report, and with a deletion all others about the texture: the list is read again.
    * @param {Report} report
    * @param {Action} action
    * @param {boolean} [refuse] the pixels
    */
   async function settle(report, action, refuse) {
     close();
-    // A texture that is deleted settles all open reports about it.
-    const settled = (page.list.value?.data ?? []).filter((/** @type {Report} */ other) => other.rid === report.rid || (action === "delete" && other.tid === report.tid && other.state === "open"));
-    for (const other of settled) put({ ...other, state: after[action] });
-    focusOn("#report-" + report.rid);
-    try {
-      put((await request("PUT", "/api/admin/reports/" + report.rid, { action, refuse })).data);
-      countReports();
-    } catch (error) {
-      settled.forEach(put);
-      notify(sentence(error), "failed");
-    }
+    await remove(report, () => request("PUT", "/api/admin/reports/" + report.rid, { action, refuse }), done(report, after[action]));
+    countReports();
   }
 
   const states = { "": t("adminreports.open"), rejected: t("reports.rejected"), deleted: t("reports.deleted"), banned: t("reports.banned"), all: t("list.all") };
@@ -59,7 +53,7 @@ export default function Reports() {
           ? html`<p class="quiet">${t("reports.gone")}</p>`
           : html`<${Picture} path=${"/preview/" + report.tid} parameter="height" size=${112} width=${112} alt=${t("adminreports.pictureOf", { tid: String(report.tid) })} />`}</div>
         <div>
-          <h2 id=${"report-" + report.rid} tabindex="-1">${t("adminreports.report", { rid: String(report.rid) })} <span class=${"badge " + report.state}>${stateName(report.state)}</span></h2>
+          <h2>${t("adminreports.report", { rid: String(report.rid) })} <span class=${"badge " + report.state}>${stateName(report.state)}</span></h2>
           <p class="said"><bdi>${report.reason}</bdi></p>
           <dl class="facts">
             <dt>${t("adminreports.texture")}</dt><dd><a href=${href("/texture?tid=" + report.tid)}>${report.texture_name ? html`<bdi>${report.texture_name}</bdi>` : t("admin.texture", { tid: String(report.tid) })}</a></dd>
@@ -83,10 +77,11 @@ export default function Reports() {
       onClose=${close} onDelete=${(/** @type {boolean} */ refuse) => settle(question, "delete", refuse)} />`}
     ${action === "ban" && question && html`<${BanDialog} title=${t("adminusers.banTitle", { name: question.uploader_nickname ?? "" })} text=${t("adminreports.banText")} onClose=${close}
       onBan=${async (/** @type {object} */ ban) => {
-        const { data } = await request("PUT", "/api/admin/reports/" + question.rid, { action: "ban", ...ban });
+        await request("PUT", "/api/admin/reports/" + question.rid, { action: "ban", ...ban });
         close();
-        put(data);
-        focusOn("#report-" + data.rid);
+        focusOn(".results");
+        notify(done(question, "banned"));
+        page.reload();
         countReports();
       }} />`}
   </section>`;

@@ -129,7 +129,7 @@ function One({ uid }) {
       <div class="card">
         <h2>${t("adminusers.account")}</h2>
         <dl class="facts values">
-          <dt>${t("admin.number")}</dt><dd>${shown.uid}</dd>
+          <dt>UID</dt><dd>${shown.uid}</dd>
           <dt>${t("field.nickname")}</dt><dd><bdi>${shown.nickname}</bdi> ${isOpen && button("nickname", t("action.change"), t("adminusers.nicknameTitle"))}</dd>
           <dt>${t("field.email")}</dt><dd><bdi>${shown.email}</bdi> ${isOpen && button("email", t("action.change"), t("adminusers.emailTitle"))}</dd>
           <dt>${t("adminusers.verified")}</dt><dd>
