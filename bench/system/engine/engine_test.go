@@ -149,9 +149,12 @@ func (o *operator) edit(t *testing.T, expression string) {
 
 func (o *operator) settings(t *testing.T) {
 	t.Helper()
-	o.edit(t, "s/^#CORE_LOG_SAMPLE_RATE=.*/CORE_LOG_SAMPLE_RATE=1/")
+	testenv.Do(t, os.WriteFile(filepath.Join(o.clone, "deploy/compose/site/rules.md"), []byte("Be kind."), 0o644)) //nolint:gosec // core reads it as another user
+	o.edit(t, "s/^#CORE_SITE_PAGES=.*/CORE_SITE_PAGES=\\/etc\\/veneer\\/site/")
 	failed := o.underLoad(t, func() { t.Log(o.run(t, containers, "settings")) })
 	cmptest.Same(t, failed, none, "requests that failed while a setting was changed")
+	_, rules := o.Do(t, http.MethodGet, "/site/rules", nil)
+	testenv.Contains(t, rules, "Be kind.", "the rules of the site")
 
 	// What is wrong is said, and the old container goes on.
 	o.edit(t, "s/^#CORE_TOKEN_TTL=.*/CORE_TOKEN_TTL=never/")
