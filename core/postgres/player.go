@@ -258,7 +258,7 @@ const deletePlayer = withTarget + `changed AS (
 		RETURNING p.*
 	), kept AS (
 		INSERT INTO deleted_players (pid, uid, tid_skin, tid_cape, refund, uuid, name, name_key)
-		SELECT pid, uid, tid_skin, tid_cape, refund, uuid, name, name_key FROM changed
+		SELECT pid, uid, tid_skin, tid_cape, refund, uuid, name, name_key FROM changed WHERE $3
 	), forgotten AS (
 		DELETE FROM deleted_players WHERE pid IN (SELECT pid FROM deleted_players WHERE uid = $1 ORDER BY deleted_at DESC OFFSET 99)
 	), change_events AS (
@@ -267,7 +267,8 @@ const deletePlayer = withTarget + `changed AS (
 		SELECT 1 AS n, uid, refund AS amount, 'player_refund' AS reason, 'player:' || pid AS subject FROM changed
 	)` + applyScoreEntries + selectChanged
 
-// DeletePlayer deletes a player. The owner is locked first, for a refund. The owner's 100 latest can be restored.
+// DeletePlayer deletes a player. The owner is locked first, for a refund. The 100 latest that the owner has deleted can be
+// restored.
 func (db *DB) DeletePlayer(ctx context.Context, by core.Actor, player core.PlayerID) error {
 	_, err := db.changePlayer(ctx, by, player, playerChange{
 		action: core.AuditPlayerDelete,
@@ -275,7 +276,7 @@ func (db *DB) DeletePlayer(ctx context.Context, by core.Actor, player core.Playe
 			return updatePlayer(ctx, q, "delete a player", owner,
 				statement{lockUser, []any{owner}},
 				statement{lockPlayer, []any{player}},
-				statement{deletePlayer, []any{owner, player}},
+				statement{deletePlayer, []any{owner, player, by.Owner}},
 			)
 		},
 	})

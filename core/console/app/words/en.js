@@ -597,7 +597,7 @@ export default {
   "adminplayers.moveText": "The player takes off private textures that the new owner may not use.",
   "adminplayers.newOwner": "New owner: nickname, e-mail, player or number",
   "adminplayers.moveAction": "Give",
-  "adminplayers.deleteText": "Games will no longer find this player. For a day only its owner can restore it or take its name.",
+  "adminplayers.deleteText": "Games will no longer find this player, and others may take its name. Its owner cannot restore it.",
   "adminplayers.pages": "Pages of players",
 
   "announce.title": "Send notifications",

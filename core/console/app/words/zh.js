@@ -748,7 +748,7 @@ const words = {
   "adminplayers.moveText": "角色将取下新所有者无权使用的私有材质。",
   "adminplayers.newOwner": "新所有者：昵称、邮箱、角色名或编号",
   "adminplayers.moveAction": "转让",
-  "adminplayers.deleteText": "游戏将无法再找到此角色。一天之内只有所有者可以恢复它或使用其名字。",
+  "adminplayers.deleteText": "游戏将无法再找到此角色，其他人可以使用其名字。所有者无法恢复它。",
   "adminplayers.pages": "角色分页",
 
   "announce.title": "发送通知",
