@@ -38,11 +38,11 @@ type cache struct {
 
 	mu       sync.Mutex
 	entries  *sieve.Cache[string, *entry]
-	loading  map[string]chan struct{} // closed at the end of a load
-	applied  int64                    // number of the last apply
-	changed  map[edgeproto.Key]int64  // the apply that named a key last, for a lifetime at least
-	missed   int64                    // the last apply that did not name all keys
-	pruned   int64                    // the last apply of the lifetime before
+	loading  map[string]*loading     // by key
+	applied  int64                   // number of the last apply
+	changed  map[edgeproto.Key]int64 // the apply that named a key last, for a lifetime at least
+	missed   int64                   // the last apply that did not name all keys
+	pruned   int64                   // the last apply of the lifetime before
 	prunedAt time.Time
 }
 
@@ -53,7 +53,7 @@ type entry struct {
 }
 
 func newCache(now core.Clock) *cache {
-	return &cache{now: now, entries: sieve.New[string, *entry](maxCacheBytes), loading: map[string]chan struct{}{}, changed: map[edgeproto.Key]int64{}}
+	return &cache{now: now, entries: sieve.New[string, *entry](maxCacheBytes), loading: map[string]*loading{}, changed: map[edgeproto.Key]int64{}}
 }
 
 // apply makes the pages obsolete that show what has changed.
@@ -89,31 +89,51 @@ func (c *cache) get(ctx context.Context, key string, load func(context.Context) 
 			c.mu.Unlock()
 			return (*cached).page, nil
 		}
-		done, isLoading := c.loading[key]
+		running, isLoading := c.loading[key]
 		if !isLoading {
-			done = make(chan struct{})
-			c.loading[key] = done
+			running = &loading{done: make(chan struct{})}
+			c.loading[key] = running
 		}
 		next := &entry{loadedAt: c.now(), applied: c.applied}
 		c.mu.Unlock()
 		if !isLoading {
+			defer c.end(key, running) // also if it panics
 			loaded, err := load(ctx)
-			defer close(done)
-			return c.end(key, loaded, err, next)
+			loaded, err = c.put(key, loaded, err, next)
+			if ctx.Err() == nil {
+				running.err = err
+			}
+			return loaded, err
 		}
 		select {
-		case <-done:
+		case <-running.done:
 		case <-ctx.Done():
 			return nil, fmt.Errorf("wait for a page: %w", ctx.Err())
+		}
+		if running.err != nil && fault.KindOf(running.err) != fault.NotFound { // the page may exist by now
+			return nil, running.err
 		}
 	}
 }
 
-// end ends a load.
-func (c *cache) end(key string, loaded *page, err error, next *entry) (*page, error) {
+// loading is a call of load that other requests wait for.
+type loading struct {
+	done chan struct{}
+	err  error // of the call, when it is done, unless its request has ended
+}
+
+// end ends a call of load.
+func (c *cache) end(key string, running *loading) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.loading, key)
+	close(running.done)
+}
+
+// put puts a loaded page into the cache. It returns the page for the request.
+func (c *cache) put(key string, loaded *page, err error, next *entry) (*page, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
 	var former *entry
 	if cached := c.entries.Peek(key); cached != nil {
 		former = *cached
