@@ -72,6 +72,20 @@ func (t *SiteTexts) Languages(name string) []string {
 	return languages
 }
 
+// AllLanguages returns English, and the other languages that a page has.
+func (t *SiteTexts) AllLanguages() []string {
+	languages := map[string]bool{}
+	if t != nil {
+		for _, page := range t.pages {
+			for language := range page {
+				languages[language] = true
+			}
+		}
+	}
+	delete(languages, "en")
+	return append([]string{"en"}, slices.Sorted(maps.Keys(languages))...)
+}
+
 // Page returns a page in a language, or else in the first one that it has. The announcement is one, too.
 func (t *SiteTexts) Page(name, language string) (SitePage, bool) {
 	languages := t.Languages(name)

@@ -158,7 +158,7 @@ func (e endpoint) validate(path string, sent body) error {
 func (e endpoint) checkText(name string, value any) error {
 	text, ok := value.(string)
 	presenceCounts := e.method == "DELETE" && (name == "skin" || name == "cape")
-	if !ok || presenceCounts || strings.Contains(name, "password") || name == "token" || name == "file" {
+	if !ok || presenceCounts || strings.Contains(name, "password") || name == "token" || name == "file" || name == "lang" {
 		return nil
 	}
 	text = strings.TrimSpace(text)

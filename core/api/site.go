@@ -133,7 +133,7 @@ func (s *Server) LogoPath() string {
 // handleSite handles GET /api/site, which is the same until core starts again or a page of the site changes.
 func (s *Server) handleSite(_ context.Context, rc *fasthttp.RequestCtx) error {
 	texts := s.Pages.Texts()
-	language := httpserver.Language(rc, siteLanguages...)
+	language := httpserver.Language(rc, texts.AllLanguages()...)
 	s.siteAssets.get(texts, language, func() *httpserver.Asset {
 		body, err := json.Marshal(s.site(texts, language))
 		if err != nil {
@@ -143,6 +143,3 @@ func (s *Server) handleSite(_ context.Context, rc *fasthttp.RequestCtx) error {
 	}).Serve(rc)
 	return nil
 }
-
-// siteLanguages are the languages of the pages.
-var siteLanguages = []string{"en", "zh"}

@@ -59,7 +59,8 @@ var sitePageTemplate = template.Must(template.New("page").Parse(`<!doctype html>
 <h1>{{.Page.Title}}</h1>
 {{.Content}}</main>
 <footer>{{range .Pages}}<a href="/site/{{.Name}}?lang={{$.Page.Language}}" lang="{{.Language}}">{{.Title}}</a>
-{{end}}{{with .Site.ContactURL}}<a href="{{.}}">{{$.Site.Contact}}</a>{{end}}</footer>
+{{end}}{{with .Site.ContactURL}}<a href="{{.}}">{{$.Site.Contact}}</a>{{end}}{{if gt (len .Languages) 1}}{{range .Languages}}<a href="?lang={{.}}" lang="{{.}}" hreflang="{{.}}">{{.}}</a>
+{{end}}{{end}}</footer>
 </body>
 </html>
 `))
@@ -73,6 +74,9 @@ func (s *Server) handleSitePage(_ context.Context, rc *fasthttp.RequestCtx) erro
 		return notFoundPage.WriteNotFound(rc)
 	}
 	language := httpserver.Language(rc, languages...)
+	if s.Site.IsHidden {
+		rc.Response.Header.Set("X-Robots-Tag", "noindex")
+	}
 	style := s.sitePageCSS()
 	rc.Response.Header.Set(fasthttp.HeaderContentSecurityPolicy, "default-src 'none'; style-src "+httpserver.SourceHash(style)+
 		"; img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'")
@@ -80,7 +84,7 @@ func (s *Server) handleSitePage(_ context.Context, rc *fasthttp.RequestCtx) erro
 		page, _ := texts.Page(name, language)
 		var body bytes.Buffer
 		err := sitePageTemplate.Execute(&body, map[string]any{
-			"Page": page, "Content": template.HTML(page.HTML), "Pages": texts.Pages(language), "Site": s.Site.Branding, "Style": template.CSS(style), //nolint:gosec // sanitized
+			"Page": page, "Content": template.HTML(page.HTML), "Pages": texts.Pages(language), "Languages": languages, "Site": s.Site.Branding, "Style": template.CSS(style), //nolint:gosec // sanitized
 		})
 		if err != nil {
 			panic(fmt.Sprintf("BUG: %v", err))

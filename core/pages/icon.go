@@ -42,12 +42,19 @@ const (
 	touchSide   = 192 // iOS shows 180
 )
 
-// newFiles returns the icons and the manifest by their paths.
+// newFiles returns the icons, which are the site's logo if it has one, and the manifest by their paths.
 func (s *Server) newFiles() map[string]*httpserver.Asset {
+	favicon, touch := httpserver.NewAsset(toICO(drawIcon(faviconSide)), "image/x-icon", iconCache), drawIcon(touchSide)
+	size := image.Point{touchSide, touchSide}
+	if s.Logo != nil {
+		touch = s.Logo
+		favicon = httpserver.NewAsset(touch, "image/png", iconCache) // which all browsers take there, too
+		if logo, err := png.DecodeConfig(bytes.NewReader(touch)); err == nil {
+			size = image.Point{logo.Width, logo.Height}
+		}
+	}
 	return map[string]*httpserver.Asset{
-		faviconPath:  httpserver.NewAsset(toICO(drawIcon(faviconSide)), "image/x-icon", iconCache),
-		touchPath:    httpserver.NewAsset(drawIcon(touchSide), "image/png", iconCache),
-		manifestPath: s.newManifest(),
+		faviconPath: favicon, touchPath: httpserver.NewAsset(touch, "image/png", iconCache), manifestPath: s.newManifest(size),
 	}
 }
 
@@ -60,8 +67,8 @@ func toICO(picture []byte) []byte {
 	return append(file, picture...)
 }
 
-// newManifest returns the web app manifest.
-func (s *Server) newManifest() *httpserver.Asset {
+// newManifest returns the web app manifest, with an icon of a size.
+func (s *Server) newManifest(size image.Point) *httpserver.Asset {
 	type icon struct {
 		Src   string `json:"src"`
 		Sizes string `json:"sizes"`
@@ -75,7 +82,7 @@ func (s *Server) newManifest() *httpserver.Asset {
 		Theme      string `json:"theme_color"`
 		Background string `json:"background_color"`
 		Icons      []icon `json:"icons"`
-	}{s.Name, s.Name, s.Console() + "/", "standalone", s.LightAccent, "#fafaf7", []icon{{touchPath, fmt.Sprintf("%[1]dx%[1]d", touchSide), "image/png"}}})
+	}{s.Name, s.Name, s.Console() + "/", "standalone", s.LightAccent, "#fafaf7", []icon{{touchPath, fmt.Sprintf("%dx%d", size.X, size.Y), "image/png"}}})
 	if err != nil {
 		panic(fmt.Sprintf("BUG: %v", err)) // of strings it never fails
 	}

@@ -11,6 +11,7 @@ import (
 	"bytes"
 	"context"
 	"embed"
+	"encoding/json"
 	"fmt"
 	"html/template"
 	"slices"
@@ -38,6 +39,7 @@ type Config struct {
 type Site struct {
 	core.Branding
 	LogoPath      string // empty for none
+	Logo          []byte // a PNG; nil for none
 	PublicURL     string // of the pages, without a slash at the end; empty if it is not known
 	PicturesURL   string // origin of pictures, if it is not that of the pages; else empty
 	LaunchersPath string // path of the API of launchers; empty without one
@@ -133,7 +135,20 @@ func (s *Server) Handler(limiter *httpserver.AddressLimiter) fasthttp.RequestHan
 		}
 		routes[roots.Of(string(rc.Path()))].AssignTo(rc)
 		handle(rc)
+		showError(rc)
 	})
+}
+
+// showError replaces the JSON of an error by a page, for browsers.
+func showError(rc *fasthttp.RequestCtx) {
+	var failed struct {
+		Message string `json:"message"`
+	}
+	isError := rc.Response.StatusCode() >= fasthttp.StatusBadRequest && json.Unmarshal(rc.Response.Body(), &failed) == nil
+	if isError && httpserver.PrefersHTML(rc) {
+		text := httpserver.PageText{Title: "This page cannot be shown now", Paragraphs: []string{failed.Message}, Links: []httpserver.Link{{Path: roots.Front, Text: "Start page"}}}
+		httpserver.NewPage(text).Write(rc, rc.Response.StatusCode())
+	}
 }
 
 // handle handles a request. It counts for the client's network.
@@ -164,7 +179,7 @@ func (s *Server) handle(rc *fasthttp.RequestCtx) error {
 	ctx, cancel := s.opts.RequestContext(rc)
 	defer cancel()
 	ctx = core.WithClient(ctx, core.Client{Network: clientip.Network(address)})
-	page, err := s.cache.get(ctx, lang.Code+key, load)
+	page, err := s.cache.get(ctx, lang.key()+key, load)
 	switch {
 	case fault.KindOf(err) == fault.NotFound && err != nil:
 		return s.writeMissing(rc, lang, tag)
@@ -193,7 +208,7 @@ func (s *Server) write(rc *fasthttp.RequestCtx, lang *language, page *page, tags
 
 // writeMissing responds with the page for what does not exist.
 func (s *Server) writeMissing(rc *fasthttp.RequestCtx, lang *language, tag string) error {
-	page, err := s.cache.get(rc, lang.Code+" missing", func(context.Context) (*page, error) {
+	page, err := s.cache.get(rc, lang.key()+" missing", func(context.Context) (*page, error) {
 		view := s.newView(lang, "", lang.T("missing.title"), lang.T("missing.text"), "")
 		view.IsHidden = true
 		return view.newPage("missing"), nil
@@ -232,6 +247,18 @@ func (s *Server) newView(lang *language, path, heading, description, script stri
 		v.Script = template.JS(readFile(script)) //nolint:gosec // embedded
 	}
 	return v
+}
+
+// Link returns an address with the language that the visitor has chosen, if any.
+func (v *view) Link(address string) string {
+	switch {
+	case !v.Language.IsChosen:
+		return address
+	case strings.Contains(address, "?"):
+		return address + "&lang=" + v.Language.Code
+	default:
+		return address + "?lang=" + v.Language.Code
+	}
 }
 
 // T returns a text in the visitor's language.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"image/png"
 	"log/slog"
 	"os"
@@ -30,13 +31,18 @@ type countingStore struct {
 	core.ShowcaseStore
 	calls    atomic.Int64
 	isBroken atomic.Bool
-	hold     chan struct{} // which calls wait for, if it is not nil
+
+	isPanicking atomic.Bool
+	hold        chan struct{} // which calls wait for, if it is not nil
 }
 
 func (c *countingStore) Walls(ctx context.Context, limit int) (core.Walls, error) {
 	c.calls.Add(1)
 	if c.hold != nil {
 		<-c.hold
+	}
+	if c.isPanicking.Load() {
+		panic("a panic of the store")
 	}
 	if c.isBroken.Load() {
 		return core.Walls{}, fault.NewUnavailable("postgres", errors.New("it is away"))
@@ -70,12 +76,14 @@ func TestOperator(t *testing.T) {
 		testenv.Do(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
 	site := describedSite
+	site.Contact = "help@example.org"
 	site.Texts = testenv.Must(core.NewSitePages(dir, slog.New(slog.DiscardHandler)))(t).Texts
 	s := start(t, pages.Config{Wall: "on", Indexing: "on"}, site)
 	for _, path := range []string{"/", "/t/1"} {
 		for lang, title := range map[string]string{"en": "Rules", "zh": "规则"} {
 			got := string(s.Get(t, path+"?lang="+lang).Body)
-			testenv.Contains(t, got, `<a href="/site/rules">`+title+`</a>`, "%s", path)
+			testenv.Contains(t, got, `<a href="/site/rules?lang=`+lang+`">`+title+`</a>`, "%s", path)
+			testenv.Contains(t, got, `<a href="mailto:help@example.org">`, "%s", path)
 			testenv.Contains(t, got, `<aside class="announcement" lang="en"><p>Closed on <em>Sunday</em>.</p>`, "%s", path)
 		}
 	}
@@ -203,7 +211,7 @@ func TestPlayerPage(t *testing.T) {
 	s := start(t, shown, describedSite)
 	skin, cape := s.upload(t, "Fox", 1, true), s.upload(t, "Secret", 0, false)
 	player := testenv.Must(s.Domain.Players.Create(t.Context(), s.caller(), "Ann_1"))(t)
-	has(t, s.get(t, 200, "/p/Ann_1"), "Ann_1 wears no skin yet.", "default=avatar")
+	has(t, s.get(t, 200, "/p/Ann_1"), "Ann_1 wears no skin yet.", "default=avatar", "!og:image")
 	testenv.Must(s.Domain.Players.SetTextures(t.Context(), s.caller().Owner(), player.ID, core.TextureSelection{Skin: &skin, Cape: &cape}))(t)
 	testenv.Eventually(t, "the page shows the change", func() bool { return strings.Contains(string(s.get(t, 200, "/p/ANN_1/").Body), "Fox") })
 	page := s.get(t, 200, "/p/ann_1")
@@ -216,7 +224,10 @@ func TestPlayerPage(t *testing.T) {
 	again.HasStatus(t, 304)
 	head := s.Send(t, "HEAD", "/p/Ann_1", coretest.Body{})
 	testenv.Check(t, head.Status == 200 && len(head.Body) == 0 && head.Header.Get("ETag") == page.Header.Get("ETag"), "HEAD: %+v", head)
-	s.Send(t, "POST", "/p/Ann_1", coretest.Body{}).HasStatus(t, 405)
+	s.Send(t, "POST", "/p/Ann_1", coretest.Body{}).IsError(t, 405, 3)
+	has(t, s.get(t, 200, "/p/Ann_1?lang=zh"), `<a class="brand" href="/?lang=zh">`, `<a href="/t/1?lang=zh">`, `href="/console/library?lang=zh"`, `<link rel="canonical" href="https://skins.example.org/p/Ann_1?lang=zh">`,
+		`hreflang="x-default" href="https://skins.example.org/p/Ann_1"`)
+	has(t, s.get(t, 200, "/p/Ann_1", "Accept-Language", "zh"), `<a class="brand" href="/">`, `<a href="/t/1">`)
 
 	testenv.Do(t, s.Domain.Players.Delete(t.Context(), s.caller().Owner(), player.ID))
 	testenv.Eventually(t, "the page is gone", func() bool { return s.Get(t, "/p/Ann_1").Status == 404 })
@@ -279,6 +290,17 @@ func TestCache(t *testing.T) {
 	s.site.Advance(time.Hour)
 	testenv.Equal(t, s.get(t, 200, "/").Header.Get("ETag"), first.Header.Get("ETag"), "the entity tag while the database is away")
 	s.Send(t, "GET", "/?lang=zh", coretest.Body{}).HasStatus(t, 503)
+	page := s.Send(t, "GET", "/?lang=zh", coretest.Body{}, "Accept", "text/html")
+	page.HasStatus(t, 503)
+	has(t, page, "<h1>This page cannot be shown now</h1>", `<a href="/">`)
+	testenv.Equal(t, page.Header.Get("Content-Type"), "text/html; charset=utf-8", "the type of an error for browsers")
+
+	// After a panic the next request loads the page.
+	s.store.isPanicking.Store(true)
+	s.Send(t, "GET", "/?lang=zh", coretest.Body{}).HasStatus(t, 500)
+	s.store.isPanicking.Store(false)
+	s.store.isBroken.Store(false)
+	s.get(t, 200, "/?lang=zh")
 }
 
 func TestIcons(t *testing.T) {
@@ -296,6 +318,14 @@ func TestIcons(t *testing.T) {
 	manifest := s.Get(t, "/manifest.webmanifest")
 	testenv.Equal(t, manifest.Header.Get("Content-Type"), "application/manifest+json", "the type of the manifest")
 	has(t, manifest, `"start_url":"/console/"`, `"theme_color":"#1f6b3a"`)
+	site := describedSite
+	site.Logo = testenv.Must(os.ReadFile("../../docs/images/demo-face.png"))(t)
+	logo := start(t, shown, site)
+	for _, path := range []string{"/favicon.ico", "/apple-touch-icon.png"} {
+		testenv.Check(t, bytes.Equal(logo.Get(t, path).Body, site.Logo), "%s is not the logo", path)
+	}
+	size := testenv.Must(png.DecodeConfig(bytes.NewReader(site.Logo)))(t)
+	has(t, logo.Get(t, "/manifest.webmanifest"), fmt.Sprintf(`"sizes":"%dx%d"`, size.Width, size.Height))
 	for _, root := range pages.Roots() {
 		testenv.Check(t, slices.Contains(slices.Concat(roots.Paths, roots.Trees), root), "%s is no root of core", root)
 	}

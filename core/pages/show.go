@@ -143,7 +143,6 @@ func (s *Server) player(ctx context.Context, lang *language, name string) (*page
 	escaped := url.PathEscape(player.Name)
 	path := playerRoot + "/" + escaped
 	v := s.newView(lang, path, player.Name, lang.T("player.description", player.Name), "shared.js")
-	v.setCard("player/" + escaped)
 	data := struct {
 		figures
 		Worn     []worn
@@ -162,6 +161,7 @@ func (s *Server) player(ctx context.Context, lang *language, name string) (*page
 		return picture{v, label, v.absolute() + "/" + mode + "/player/" + escaped + ".png" + query, player.Name + ": " + label, width, height}
 	}
 	if player.Skin != nil {
+		v.setCard("player/" + escaped) // a player without a skin has none
 		data.Pictures = []picture{figure("player.face", "face", "?size=96", 96, 96), figure("player.head", "head", "?size=96", 96, 96), figure("player.body", "body", "?height=192", 48, 96)}
 	}
 	stands := s.PicturesURL + "/body/player/" + escaped + ".webp?height=480&default=avatar"

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/valyala/fasthttp"
 
@@ -16,25 +17,46 @@ var wordFiles embed.FS
 
 // language has the texts of the pages.
 type language struct {
-	Code  string // as in ?lang=
-	Tag   string // BCP 47
-	words map[string]string
+	Code     string // as in ?lang=
+	Tag      string // BCP 47
+	IsChosen bool   // by ?lang=, which links keep then
+	words    map[string]string
 }
 
-// languages are all languages. A request that accepts none of them gets the first. A further language is a line here, and a file.
-var languages = []*language{newLanguage("en", "en"), newLanguage("zh", "zh-Hans")}
+// languages are all languages, each of which is a file. A request that accepts none of them gets the first one.
+var languages = readLanguages()
 
-func newLanguage(code, tag string) *language {
-	content, err := wordFiles.ReadFile("words/" + code + ".json")
-	l := &language{Code: code, Tag: tag}
-	if err == nil {
-		err = json.Unmarshal(content, &l.words)
+func readLanguages() (all []*language) {
+	files, err := wordFiles.ReadDir("words")
+	for _, file := range files {
+		code := strings.TrimSuffix(file.Name(), ".json")
+		var content []byte
+		if content, err = wordFiles.ReadFile("words/" + file.Name()); err != nil {
+			break
+		}
+		l := &language{Code: code}
+		if err = json.Unmarshal(content, &l.words); err != nil {
+			break
+		}
+		l.Tag = l.words["tag"]
+		all = append(all, l)
 	}
-	if err != nil {
-		panic(fmt.Sprintf("BUG: %v", err))
+	if err != nil || all[0].Code != "en" {
+		panic(fmt.Sprintf("BUG: the languages are %v: %v", all, err))
 	}
-	return l
+	return all
 }
+
+// Languages returns the codes of all languages, English first.
+func Languages() (codes []string) {
+	for _, l := range languages {
+		codes = append(codes, l.Code)
+	}
+	return codes
+}
+
+// key is the language in keys of the cache.
+func (l *language) key() string { return fmt.Sprint(l.Code, l.IsChosen) }
 
 // T returns a text, with arguments in place of its verbs.
 func (l *language) T(key string, args ...any) string {
@@ -51,9 +73,8 @@ func (l *language) T(key string, args ...any) string {
 
 // languageOf returns the language of the response to a request.
 func languageOf(rc *fasthttp.RequestCtx) *language {
-	codes := make([]string, len(languages))
-	for i, l := range languages {
-		codes[i] = l.Code
-	}
-	return languages[slices.Index(codes, httpserver.Language(rc, codes...))]
+	codes := Languages()
+	l := *languages[slices.Index(codes, httpserver.Language(rc, codes...))]
+	l.IsChosen = string(rc.QueryArgs().Peek("lang")) == l.Code
+	return &l
 }

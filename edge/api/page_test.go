@@ -49,8 +49,8 @@ func TestPages(t *testing.T) {
 			}
 		}
 		const notFound = "public, max-age=15"
-		f("/pictures", browser, 200, page, "<h1>Veneer</h1>", "no-cache", "Accept-Encoding")
-		f("/pictures", "*/*", 200, page, "<h1>Veneer</h1>", "no-cache", "Accept-Encoding")
+		f("/pictures", browser, 200, page, "<h1>Picture addresses</h1>", "no-cache", "Accept-Encoding")
+		f("/pictures", "*/*", 200, page, "<h1>Picture addresses</h1>", "no-cache", "Accept-Encoding")
 		for _, path := range []string{"/nothing", "/pictures/x", "/avatar/", "/preview/user/1", "/apiary"} {
 			f(path, browser, 404, page, `<a href="/">Start page</a>`, notFound, "Accept")
 			f(path, "*/*", 404, data, `{"code":3,`, notFound, "Accept")
@@ -62,7 +62,7 @@ func TestPages(t *testing.T) {
 		w.checkMethods(t, "/pictures")
 		if !passes {
 			w.checkMethods(t, "/", "/robots.txt")
-			f("/", browser, 200, page, "<h1>Veneer</h1>", "no-cache", "Accept-Encoding")
+			f("/", browser, 200, page, "<h1>Picture addresses</h1>", "no-cache", "Accept-Encoding")
 			f("/robots.txt", browser, 200, text, "Disallow: /api/\n", "public, max-age=3600", "")
 			f("/p/Steve", browser, 404, page, `<a href="/">Start page</a>`, notFound, "Accept")
 			f("/console/", browser, 404, page, `<a href="/">Start page</a>`, notFound, "Accept")

@@ -149,7 +149,7 @@ func (o *operator) edit(t *testing.T, expression string) {
 
 func (o *operator) settings(t *testing.T) {
 	t.Helper()
-	testenv.Do(t, os.WriteFile(filepath.Join(o.clone, "deploy/compose/site/rules.md"), []byte("Be kind."), 0o644)) //nolint:gosec // core reads it as another user
+	testenv.Do(t, os.WriteFile(filepath.Join(o.clone, "deploy/compose/site/rules.md"), []byte("Be kind."), 0o644))
 	o.edit(t, "s/^#CORE_SITE_PAGES=.*/CORE_SITE_PAGES=\\/etc\\/veneer\\/site/")
 	failed := o.underLoad(t, func() { t.Log(o.run(t, containers, "settings")) })
 	cmptest.Same(t, failed, none, "requests that failed while a setting was changed")

@@ -242,7 +242,7 @@ func addPages(cfg settings, services api.Services, db *postgres.DB, feed *core.F
 		return
 	}
 	site := pages.Site{
-		Branding: cfg.Site, LogoPath: to.LogoPath(),
+		Branding: cfg.Site, LogoPath: to.LogoPath(), Logo: services.Site.Logo,
 		PublicURL: strings.TrimRight(cfg.PublicURL, "/"), PicturesURL: cfg.picturesURL(), LaunchersPath: to.LaunchersPath(), Files: console.Base(), Texts: services.Pages.Texts, IsOpen: cfg.API.Registration != "closed",
 	}
 	server := pages.New(options, core.NewShowcase(db), feed, cfg.Pages, site, to.Limiters(), time.Now)

@@ -80,11 +80,17 @@ function preferred() {
   return "en";
 }
 
+/** Returns the language that was chosen on a page for visitors, from which a link led here. @returns {Language | undefined} */
+function asked() {
+  const wanted = new URLSearchParams(location.search).get("lang");
+  return /** @type {Language[]} */ (Object.keys(languages)).find((name) => name === wanted);
+}
+
 /**
  * Loads a language, and keeps the choice; without one, that of the browser.
  * @param {Language} [chosen]
  */
-export async function load(chosen) {
+export async function load(chosen = asked()) {
   const loaded = chosen ?? preferred();
   /** @type {{default: Record<Key, Text>, sentences?: Record<string, string>}} */
   const module = await import(`./words/${loaded}.js`);

@@ -3,6 +3,10 @@ const said = document.createElement("p");
 said.className = "copied";
 said.setAttribute("role", "status");
 document.body.append(said);
+const say = (text) => {
+  said.textContent = text;
+  setTimeout(() => { if (said.textContent === text) said.textContent = ""; }, 5000);
+};
 
 // Browsers have no clipboard for pages without TLS, other than that of a selection.
 async function copy(text) {
@@ -30,11 +34,10 @@ for (const buttons of document.querySelectorAll(".copy .buttons")) {
   const { alt = "" } = code.dataset;
   const url = new URL(code.textContent, location.href).href;
   const forms = { url, html: `<img src="${escaped(url)}" alt="${escaped(alt)}">`, markdown: `![${alt.replace(/[[\]\\]/g, "\\$&")}](${url})` };
-  for (const button of buttons.children) {
+  for (const button of buttons.querySelectorAll("button")) {
     button.addEventListener("click", async () => {
       const text = forms[button.dataset.as];
-      said.textContent = (await copy(text)) ? copied : byHand + " " + text;
-      setTimeout(() => { said.textContent = ""; }, 5000);
+      say((await copy(text)) ? copied : byHand + " " + text);
     });
   }
 }
@@ -43,7 +46,7 @@ const stage = document.querySelector(".stage");
 const figures = stage.querySelector(".figures");
 const controls = stage.querySelector(".controls"); // null for a player that wears nothing
 const [view, play] = stage.querySelectorAll("button");
-const { console: files, skin, cape, model, label, failed } = stage.dataset;
+const { console: files, skin, cape, model, label, failed, lost } = stage.dataset;
 
 async function image(url) {
   const loaded = new Image();
@@ -56,7 +59,7 @@ async function image(url) {
 async function show() {
   const canvas = document.createElement("canvas");
   // The library would report it to the console before it throws. It gets the same context.
-  if (!canvas.getContext("webgl2", { antialias: false })) throw new Error("no WebGL");
+  if (!canvas.getContext("webgl2", { antialias: false })) throw new Error(failed);
   const [{ skinSheet, capeSheet }, skinImage, capeImage] = await Promise.all([
     import(files + "/app/parts/sheet.js"), skin && image(skin), cape && image(cape), import(files + "/vendor/skinview3d.js"),
   ]);
@@ -103,8 +106,10 @@ if (controls) {
     view.hidden = true;
     try {
       await show();
-    } catch {
-      said.textContent = failed;
+    } catch (error) {
+      view.hidden = false;
+      view.focus();
+      say(error.message === failed ? failed : lost); // of another release the files are gone
     }
   });
 }
