@@ -121,6 +121,7 @@ func TestUpload(t *testing.T) {
 		testenv.Equal(t, w.chosen(t, name), want, "%s is taken for", name)
 	}
 	w.sees(t, "Everyone (costs ", "Only you (costs ")
+	w.await(t, `[...document.querySelectorAll(".drawing canvas")].every((c) => c.checkVisibility({ visibilityProperty: true }) && c.getContext("2d").getImageData(0, 0, c.width, c.height).data.some(Boolean))`)
 	w.inspect(t, "upload")
 
 	w.set(t, "Robot", "type", "alex")

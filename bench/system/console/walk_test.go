@@ -100,6 +100,7 @@ func TestPlayer(t *testing.T) {
 	w.await(t, `!document.querySelector("dialog") && document.querySelector("h2").innerText === "Ann_2"`)
 	// A reload continues the session.
 	w.visit(t, "/players", "Ann_2")
+	w.answered(t) // requests after the end of the session would be refused
 
 	w.follow(t, "Sign out", "/signin", "Sign in")
 	w.expect("/console/session")
