@@ -197,6 +197,8 @@ func TestTexture(t *testing.T) {
 	grant(t, w, "clipboard-read", "clipboard-write")
 	w.signIn(t, zoe, path, "Mage", "Public: everyone can find and use it.")
 	w.inspect(t, "texture")
+	shared := fmt.Sprintf(`[...document.querySelectorAll('main a[href="/t/%d"]')].map((a) => a.innerText).join()`, mage.TID)
+	testenv.Equal(t, eval[string](t, w, shared), "Page to share", "the link of a public texture")
 	func() {
 		clipboard.Lock()
 		defer clipboard.Unlock()
@@ -245,6 +247,7 @@ func TestTexture(t *testing.T) {
 	w.pressAndSee(t, "Make it private", "points at most.")
 	w.inspect(t, "texture-private-confirm")
 	w.pressAndSee(t, "Make it private", "Private: only you and administrators can find and use it.")
+	testenv.Equal(t, eval[string](t, w, shared), "", "the link of a private texture")
 	w.pressAndSee(t, "Make it public", "Everyone can find and use it then. This may pay back")
 	w.pressAndSee(t, "Make it public", "Public: everyone can find and use it.")
 	w.await(t, `fetch("/api/textures/`+fmt.Sprint(mage.TID)+`").then((r) => r.json()).then((t) => t.public === true && t.name === "Great Mage" && t.type === "steve")`)

@@ -86,6 +86,8 @@ func TestPlayer(t *testing.T) {
 	w.press(t, "Choose a skin for Ann_1", "Robot", "Wear")
 	w.await(t, `Boolean(document.querySelector('img[alt="Skin of Ann_1, front and back"]'))`)
 
+	testenv.Equal(t, eval[string](t, w, `document.querySelector('.menu a[href="/p/Ann_1"]').textContent`), "Page to share", "the link to the page of a player")
+
 	// Back closes the dialog, forward opens it.
 	w.pressAndAwait(t, "Choose a skin for Ann_1", "Boolean(document.querySelector('dialog[open]'))")
 	w.back(t)

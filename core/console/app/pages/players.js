@@ -223,6 +223,7 @@ function Card({ player, sending, takeOff, upload, rename, remove }) {
       <div class="named"><h2><bdi>${name}</bdi></h2>
         <button type="button" class="plain" title=${t("action.rename")} aria-label=${t("action.renameName", { name })} onClick=${rename}><${Icon} name="pen" /></button>
         <${Menu} label=${t("closet.more", { name })} face=${html`<${Icon} name="more" />`}>
+          <a href=${"/p/" + encodeURIComponent(name)}>${t("action.share")}</a>
           <button type="button" onClick=${copy}>${t("players.copy")}</button>
           <button type="button" class="danger" aria-label=${t("action.deleteName", { name })} onClick=${remove}>${t("action.delete")}</button>
         </${Menu}></div>

@@ -95,6 +95,7 @@ function Shown({ tid }) {
               <${Keep} texture=${texture} put=${put} />`
             : html`<a class="button" href=${href(signInPath())}>${t("texture.signIn")}</a>`}
           <button type="button" onClick=${download}>${t("texture.download")}</button>
+          ${texture.public && html`<a class="button" href=${"/t/" + texture.tid}>${t("action.share")}</a>`}
           ${account && !isOwn && html`<button type="button" onClick=${() => ask("report")}>${t("texture.report")}</button>`}
         </div>
         ${account && !texture.in_closet && about.costs.closet_item > 0 && html`<p class="quiet">${t("library.cost", { n: about.costs.closet_item })}</p>`}

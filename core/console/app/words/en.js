@@ -27,6 +27,7 @@ export default {
   "action.delete": "Delete",
   "action.deleteName": "Delete {name}",
   "action.deleted": "{name} is deleted.",
+  "action.share": "Page to share",
 
   "missing.title": "Not found",
   "missing.text": "There is no such page.",

@@ -178,6 +178,7 @@ const words = {
   "action.delete": "删除",
   "action.deleteName": "删除 {name}",
   "action.deleted": "{name} 已删除。",
+  "action.share": "分享页面",
 
   "missing.title": "未找到",
   "missing.text": "没有这个页面。",
