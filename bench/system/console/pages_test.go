@@ -112,6 +112,10 @@ func TestLibraryHints(t *testing.T) {
 	w.search(t, "old")
 	w.isAt(t, "/library?q=old", "Library")
 	w.await(t, `!document.body.innerText.includes("Please type at least 3 characters")`)
+	// The front page leads here with any text.
+	w.arrive(t, "/library?q=fr", "Library")
+	w.shows(t, "1 result", 1)
+	w.sees(t, "Please type at least 3 characters")
 	w.arrive(t, fmt.Sprintf("/texture?tid=%d", old.TID), "Old")
 	w.await(t, `document.querySelector(".sheet img").naturalHeight === 32`)
 	if eval[bool](t, w, `document.body.innerText.includes("Give it slim arms")`) {

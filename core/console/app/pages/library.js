@@ -1,7 +1,7 @@
 import { html, useSite } from "../parts/basics.js";
 import { Card } from "../parts/card.js";
 import { Keep } from "../parts/keep.js";
-import { Chips, editing, Filter, Pager, parameter, Results, Search, useList } from "../parts/list.js";
+import { Chips, editing, Filter, indexedText, Pager, parameter, Results, Search, useList } from "../parts/list.js";
 import { Icon } from "../parts/menu.js";
 import { Wear } from "../parts/wear.js";
 import { change, changedPath, closeDialog, href } from "../router.js";
@@ -15,7 +15,8 @@ const perPage = 24;
 /** The textures of the site: the public ones and the user's own. */
 export default function Library() {
   const uploader = parameter("uploader");
-  const library = useList("/api/textures", { type: parameter("type"), uploader, q: parameter("q"), sort: parameter("sort"), perPage });
+  const q = indexedText();
+  const library = useList("/api/textures", { type: parameter("type"), uploader, q, sort: parameter("sort"), perPage });
   const cost = useSite()?.costs.closet_item ?? 0;
   const { put } = editing(/** @type {{list: import("../parts/list.js").List<Texture>, reload: () => void}} */ (library), (texture) => texture.tid);
 
@@ -25,7 +26,7 @@ export default function Library() {
   const account = user.value;
   const own = String(account?.uid);
   const nickname = uploader === own ? account?.nickname : textures.find((texture) => String(texture.uploader) === uploader)?.uploader_nickname;
-  const isFiltered = ["type", "uploader", "q"].some(parameter);
+  const isFiltered = Boolean(q || parameter("type") || uploader);
 
   const worn = textures.find((texture) => String(texture.tid) === parameter("wear"));
   return html`<section>
@@ -38,7 +39,7 @@ export default function Library() {
         : account && html`<a href=${href(changedPath({ uploader: own, page: "" }))}>${t("library.mine")}</a>`}
     </${Chips}>
     <div class="found">
-      <${Results} ...${library} none=${uploader === own && !parameter("q") && !parameter("type") ? t("library.noneOfMine") : isFiltered ? t("library.nothing") : t("library.none")}>
+      <${Results} ...${library} none=${uploader === own && !q && !parameter("type") ? t("library.noneOfMine") : isFiltered ? t("library.nothing") : t("library.none")}>
         ${isFiltered && html`<a class="button main" href=${href("/library")}>${t("library.showAll")}</a>`}
         <a class=${"button" + (isFiltered ? "" : " main")} href=${href("/upload")}>${t("closet.upload")}</a>
       </${Results}>

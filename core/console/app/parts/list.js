@@ -107,22 +107,28 @@ function isTooShort(text) {
   return text !== "" && [...text].length < least;
 }
 
+/** Returns the text that is sought in the library; empty for one that is too short, which the API refuses. */
+export function indexedText() {
+  const text = parameter("q").trim();
+  return isTooShort(text) ? "" : text;
+}
+
 /**
  * A search in the list of the page. It begins when the typing pauses, and at the first page of its results.
  * @param {{label: string, name?: string, isIndexed?: boolean}} props name of the parameter; isIndexed: a text has a least length
  */
 export function Search({ label, name = "q", isIndexed = false }) {
   const timer = useSignal(0);
-  const isShort = useSignal(false);
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
   const sought = parameter(name);
+  const isShort = useSignal(isIndexed && isTooShort(sought.trim()));
   const typed = useRef(sought);
   useEffect(() => () => clearTimeout(timer.peek()), []);
   useEffect(() => {
     if (!input.current || sought === typed.current) return;
     clearTimeout(timer.peek()); // of what was typed before
     input.current.value = typed.current = sought; // back, forward, or a link
-    isShort.value = false;
+    isShort.value = isIndexed && isTooShort(sought.trim());
   }, [sought]);
   const seek = () => {
     const value = input.current?.value.trim() ?? "";

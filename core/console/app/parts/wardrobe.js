@@ -5,7 +5,7 @@ import { t } from "../words.js";
 import { html, Picture } from "./basics.js";
 import { Dialog } from "./dialog.js";
 import { Fitting } from "./dressed.js";
-import { Chips, Pager, parameter, Results, Search, useList } from "./list.js";
+import { Chips, indexedText, Pager, parameter, Results, Search, useList } from "./list.js";
 
 /** @typedef {{tid: number, name: string, pivot?: {item_name: string}}} Item */
 
@@ -17,8 +17,8 @@ const perPage = 12;
  * @param {{title: string, player: import("./dressed.js").Player, slot: "skin" | "cape", onChoose: (tid: number, name: string) => void, onFile: (file: File) => void, onClose: () => void}} props
  */
 export function Wardrobe({ title, player, slot, onChoose, onFile, onClose }) {
-  const search = parameter("q");
   const isLibrary = parameter("from") === "library";
+  const search = isLibrary ? indexedText() : parameter("q");
   const list = useList(isLibrary ? "/api/textures" : "/api/closet", isLibrary ? { type: slot, perPage, q: search } : { category: slot, perPage, q: search });
   const worn = slot === "skin" ? player.tid_skin : player.tid_cape;
   const tried = useSignal(worn);

@@ -2,7 +2,7 @@ import { Form, html, Picture, useSite } from "../../parts/basics.js";
 import { DeleteTexture, Select, UserLink } from "../../parts/admin.js";
 import { typeName } from "../../parts/keep.js";
 import { Dialog } from "../../parts/dialog.js";
-import { editing, Filter, Pager, parameter, Results, Search, useList } from "../../parts/list.js";
+import { editing, Filter, indexedText, Pager, parameter, Results, Search, useList } from "../../parts/list.js";
 import { ask, asked, href } from "../../router.js";
 import { request } from "../../session.js";
 import { t, time } from "../../words.js";
@@ -11,7 +11,7 @@ import { t, time } from "../../words.js";
 
 /** All textures, private ones too. */
 export default function Textures() {
-  const page = useList("/api/admin/textures", { type: parameter("type"), q: parameter("q"), uploader: parameter("uploader"), sort: parameter("sort"), perPage: 24 });
+  const page = useList("/api/admin/textures", { type: parameter("type"), q: indexedText(), uploader: parameter("uploader"), sort: parameter("sort"), perPage: 24 });
   const { put, remove } = editing(/** @type {{list: import("../../parts/list.js").List<Texture>, reload: () => void}} */ (page), (texture) => texture.tid);
   const about = useSite();
   const { action, id, close } = asked();
