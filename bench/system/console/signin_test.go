@@ -24,6 +24,8 @@ func TestSignInByName(t *testing.T) {
 	w.press(t, "Hide Password")
 	testenv.Equal(t, eval[string](t, w, `document.querySelector("[name=password]").type`), "password", "the type of a password that is hidden")
 	w.enter(t, "dEMO", "demo-password", "/library", "Library")
+	w.visit(t, "/signin?next=%2F..%2Fp%2FDemo") // which is no page of the console
+	w.isAt(t, "/", "Hello, Demo")
 
 	w.arrive(t, "/account?change=password", "Account")
 	w.await(t, `Boolean(document.querySelector("dialog [name=new_password]"))`)

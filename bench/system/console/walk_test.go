@@ -50,8 +50,10 @@ func TestPlayer(t *testing.T) {
 	w.visit(t, "/players") // which takes a user
 	w.isAt(t, "/signin?next=%2Fplayers", "Sign in")
 	w.inspect(t, "signin")
-	w.follow(t, "Create account", "/register", "Create account")
+	w.follow(t, "Create account", "/register?next=%2Fplayers", "Create account")
 	w.inspect(t, "register")
+	w.follow(t, "Sign in to an existing account", "/signin?next=%2Fplayers", "Sign in")
+	w.follow(t, "Create account", "/register?next=%2Fplayers", "Create account")
 
 	// Errors stand at their fields.
 	w.expect("/api/auth/register")
@@ -60,7 +62,8 @@ func TestPlayer(t *testing.T) {
 	w.await(t, `document.querySelector('[name="password"]').getAttribute("aria-invalid") === "true" && document.activeElement.name === "password"`)
 	w.inspect(t, "register-wrong")
 	w.fill(t, "password", "correct horse")
-	w.follow(t, "Create account", "/", "Hello, Ann <b>&amp;</b>")
+	w.follow(t, "Create account", "/players", "Players", "You have no players yet.") // which was wanted
+	w.follow(t, "Home", "/", "Hello, Ann <b>&amp;</b>")
 	w.pressAndSee(t, "Sign in for today (+10 points)", "Signed in for today. Next time from")
 	w.focusIs(t, "#signed") // what was pressed is gone
 	w.inspect(t, "home")

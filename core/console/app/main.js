@@ -4,7 +4,7 @@ import { useEffect, useErrorBoundary } from "preact/hooks";
 import { batch, effect, signal } from "@preact/signals";
 import { html, logo, notify, Notices, operator, Picture, sentence, siteName, sitePage, Sitting, subject } from "./parts/basics.js";
 import { Icon, Menu } from "./parts/menu.js";
-import { forgetLists, href, navigate, place, restoreScroll, signInPath, target } from "./router.js";
+import { forgetLists, href, navigate, nextPath, place, restoreScroll, signInPath, target } from "./router.js";
 import { ban, countReports, openReports, signOut, start, user } from "./session.js";
 import { language, languages, load, recall, remember, t } from "./words.js";
 
@@ -88,8 +88,7 @@ effect(() => {
     return;
   }
   if (account && (at.path === "/signin" || at.path === "/register")) {
-    const next = at.query.get("next");
-    navigate(next?.startsWith("/") ? next : "/", { replace: true });
+    navigate(nextPath(), { replace: true });
     return;
   }
   if (page?.admin && !isAdministrator(account) || page?.needs && !at.query.get(page.needs)) page = undefined;

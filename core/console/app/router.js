@@ -252,6 +252,12 @@ export function signInPath() {
   return "/signin?next=" + encodeURIComponent(format(target.value));
 }
 
+/** Returns the page of the console to which the page for signing in leads back. */
+export function nextPath() {
+  const next = target.peek().query.get("next") ?? "";
+  return new URL(href(next), location.origin).pathname.startsWith(root + "/") ? next : "/";
+}
+
 // Links to pages of the console change the page without loading it, unless the browser is asked for a
 // new tab or a download.
 document.addEventListener("click", (event) => {

@@ -1,7 +1,7 @@
 import { useSignal } from "@preact/signals";
 import { asTyped, html, Form, notify, Reading, useRead } from "../parts/basics.js";
 import { consent, reconsider } from "../parts/consent.js";
-import { href, navigate } from "../router.js";
+import { href, navigate, nextPath } from "../router.js";
 import { request, signIn, site } from "../session.js";
 import { t, translate } from "../words.js";
 
@@ -28,11 +28,12 @@ export default function Register() {
       sent.value = true;
       return;
     }
+    const next = nextPath();
     try {
       await signIn({ token: answer.data.token });
-      navigate("/", { replace: true });
+      navigate(next, { replace: true });
     } catch {
-      navigate("/signin", { replace: true });
+      navigate("/signin" + location.search, { replace: true });
       notify(t("register.made"));
     }
   }
@@ -44,6 +45,6 @@ export default function Register() {
     ${sent.value && html`<p role="status">${t("register.sent")}</p>`}
     ${!sent.value && (mode === "open" || mode === "confirm") && html`<${Form} action=${t("register.action")} onSubmit=${submit}
       fields=${mode === "open" ? [email, nickname, player, password, ...consent()] : [email, nickname, player]} />`}
-    <p class="links"><a href=${href("/signin")}>${t("register.signin")}</a></p>
+    <p class="links"><a href=${href("/signin" + location.search)}>${t("register.signin")}</a></p>
   </section>`;
 }

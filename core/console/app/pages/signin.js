@@ -1,6 +1,6 @@
 import { useEffect } from "preact/hooks";
 import { asTyped, focusOn, html, Form, useSite } from "../parts/basics.js";
-import { href, navigate, place } from "../router.js";
+import { href, navigate, nextPath } from "../router.js";
 import { ended, signIn } from "../session.js";
 import { t } from "../words.js";
 
@@ -13,15 +13,15 @@ export default function SignIn() {
     <h1 tabindex="-1">${t("signin.title")}</h1>
     ${ended.value > 0 && html`<p class="card note" role="status">${t("signin.ended")}</p>`}
     <${Form} action=${t("signin.action")} onSubmit=${async (/** @type {any} */ values) => {
-      const next = place.value.query.get("next");
+      const next = nextPath();
       await signIn({ email: values.email, password: values.password });
-      navigate(next?.startsWith("/") ? next : "/", { replace: true });
+      navigate(next, { replace: true });
     }} fields=${[
       { name: "email", label: t("signin.name"), inputmode: "email", autocomplete: "username", ...asTyped, required: true },
       { name: "password", label: t("field.password"), type: "password", autocomplete: "current-password", required: true },
     ]} />
     <p class="links">
-      ${about?.registration !== "closed" && html`<a href=${href("/register")}>${t("signin.register")}</a>`}
+      ${about?.registration !== "closed" && html`<a href=${href("/register" + location.search)}>${t("signin.register")}</a>`}
       ${about?.mail && html`<a href=${href("/reset")}>${t("signin.forgotten")}</a>`}
     </p>
   </section>`;
