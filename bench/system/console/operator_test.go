@@ -28,6 +28,9 @@ func TestOperator(t *testing.T) {
 	w.await(t, `document.title === "Create account · Skinland" && document.querySelector(".brand img").naturalWidth > 0`)
 	testenv.Equal(t, eval[string](t, w, `getComputedStyle(document.querySelector("button.main")).backgroundColor`), "rgb(122, 0, 204)", "the button's colour")
 	w.inspect(t, "operator-register")
+	w.follow(t, "Sign in to an existing account", "/signin", "Sign in", "Forgot the password? Ask the operators: help@example.org")
+	w.inspect(t, "operator-signin")
+	w.follow(t, "Create account", "/register", "Create account")
 
 	w.expect("/api/auth/register")
 	w.fill(t, "email", "ann@example.com", "nickname", "Ann", "password", password)

@@ -1,5 +1,5 @@
 import { useEffect } from "preact/hooks";
-import { asTyped, focusOn, html, Form, useSite } from "../parts/basics.js";
+import { asTyped, Contact, focusOn, html, Form, useSite } from "../parts/basics.js";
 import { href, navigate, nextPath } from "../router.js";
 import { ended, signIn } from "../session.js";
 import { t } from "../words.js";
@@ -24,5 +24,6 @@ export default function SignIn() {
       ${about?.registration !== "closed" && html`<a href=${href("/register" + location.search)}>${t("signin.register")}</a>`}
       ${about?.mail && html`<a href=${href("/reset")}>${t("signin.forgotten")}</a>`}
     </p>
+    ${about && !about.mail && html`<${Contact} text=${t("signin.ask")} />`}
   </section>`;
 }

@@ -1,11 +1,10 @@
-import { html, notify, operator, sentence } from "./basics.js";
+import { Contact, html, notify, sentence } from "./basics.js";
 import { navigate } from "../router.js";
 import { ban, signOut } from "../session.js";
 import { t, time } from "../words.js";
 
 /** Tells a banned user why and until when, and whom to ask. */
 export default function Banned() {
-  const { contact } = operator;
   const { reason, until } = ban.value ?? {};
   async function leave() {
     try {
@@ -19,7 +18,7 @@ export default function Banned() {
     <h1 tabindex="-1">${t("banned.title")}</h1>
     <p>${until ? t("banned.until", { time: time(until) }) : t("banned.forever")}</p>
     ${reason && html`<h2>${t("ban.reason")}</h2><p class="said"><bdi>${reason}</bdi></p>`}
-    ${contact && html`<p>${t("banned.contact")} <a href=${contact}><bdi>${contact.replace("mailto:", "")}</bdi></a></p>`}
+    <${Contact} text=${t("banned.contact")} />
     <button type="button" class="main" onClick=${leave}>${t("frame.signOut")}</button>
   </section>`;
 }

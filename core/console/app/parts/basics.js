@@ -378,6 +378,12 @@ export const siteName = meta("application-name");
 export const operator = JSON.parse(meta("operator"));
 
 /**
+ * Says whom to ask, if the operator has a contact.
+ * @param {{text: string}} props
+ */
+export const Contact = ({ text }) => operator.contact && html`<p>${text} <a href=${operator.contact}><bdi>${operator.contact.replace("mailto:", "")}</bdi></a></p>`;
+
+/**
  * Returns the address of one of the operator's pages in the reader's language.
  * @param {string} name
  */

@@ -63,6 +63,7 @@ export default {
   "signin.name": "Player name or e-mail address",
   "signin.register": "Create account",
   "signin.forgotten": "Forgot the password?",
+  "signin.ask": "Forgot the password? Ask the operators:",
 
   "register.title": "Create account",
   "register.action": "Create account",

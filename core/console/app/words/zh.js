@@ -214,6 +214,7 @@ const words = {
   "signin.name": "角色名或电子邮箱",
   "signin.register": "注册账号",
   "signin.forgotten": "忘记密码？",
+  "signin.ask": "忘记密码？请联系本站管理员：",
 
   "register.title": "注册账号",
   "register.action": "注册",
