@@ -66,12 +66,27 @@ func TestUploader(t *testing.T) {
 	w.signIn(t, zoe, "/library", "Library")
 	w.shows(t, "202 results", 24)
 	w.inspect(t, "library")
-	w.follow(t, "Next", "/library?page=2", "Library", "Page 2 of 9")
-	w.await(t, `document.activeElement.className.includes("results")`)
-	w.pressAndSee(t, "Next", "Page 3 of 9")
+	const page = `document.querySelector(".pager input").value === `
+	w.follow(t, "Next", "/library?page=2", "Library")
+	w.await(t, `document.activeElement.className.includes("results") && `+page+`"2"`)
+	w.pressAndAwait(t, "Next", page+`"3"`)
 	w.back(t)
-	w.sees(t, "Page 2 of 9")
+	w.await(t, page+`"2"`)
 	w.isAt(t, "/library?page=2", "Library")
+
+	// A page by its number; others than 1 to 9 there are not.
+	for _, number := range []string{"10", "0", "x", ""} {
+		w.fillIn(t, ".pager input", number)
+		w.pressEnter(t)
+		w.await(t, page+`"2"`)
+	}
+	w.fillIn(t, ".pager input", "9")
+	w.pressEnter(t)
+	w.isAt(t, "/library?page=9", "Library", "of 9")
+	w.await(t, `document.activeElement.className.includes("results") && `+page+`"9"`)
+	w.shows(t, "202 results", 10)
+	w.back(t)
+	w.await(t, page+`"2"`)
 
 	// Another filter begins at the first page, and back returns to the page of the other.
 	w.follow(t, "Capes", "/library?type=cape", "Library")

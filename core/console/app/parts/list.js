@@ -62,15 +62,24 @@ export function Results({ list, none, children, ...read }) {
 }
 
 /**
- * Leads to another page of a list, and gives the focus to what says how many results there are.
+ * Shows another page of a list, and gives the focus to what says how many results there are.
+ * @param {Record<string, string>} query changed parameters
+ * @param {boolean} replace as of Pager
+ */
+function turn(query, replace) {
+  change(query, { replace });
+  /** @type {HTMLElement | null} */ (document.querySelector("dialog .results") ?? document.querySelector(".results"))?.focus();
+}
+
+/**
+ * Leads to another page of a list.
  * @param {{text: string, query: Record<string, string>, replace?: boolean}} props query: changed parameters
  */
 export function PageLink({ text, query, replace = false }) {
   return html`<a class="button" href=${href(changedPath(query))} onClick=${(/** @type {MouseEvent} */ event) => {
     if (event.button || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return;
     event.preventDefault();
-    change(query, { replace });
-    /** @type {HTMLElement | null} */ (document.querySelector("dialog .results") ?? document.querySelector(".results"))?.focus();
+    turn(query, replace);
   }}>${text}</a>`;
 }
 
@@ -82,17 +91,25 @@ export function PageLink({ text, query, replace = false }) {
 export function Pager({ label, list, replace = false }) {
   if (!list.value || list.value.last_page <= 1) return null;
   const { current_page: page, last_page: last } = list.value;
+  const query = (/** @type {number} */ to) => ({ page: to > 1 ? String(to) : "" });
   /**
    * @param {string} text
    * @param {number} to
    */
   const link = (text, to) => {
     if (to < 1 || to > last) return html`<span class="button" aria-hidden="true">${text}</span>`;
-    return html`<${PageLink} text=${text} query=${{ page: to > 1 ? String(to) : "" }} replace=${replace} />`;
+    return html`<${PageLink} text=${text} query=${query(to)} replace=${replace} />`;
   };
+  // No field of type number: arrows would leave the page with each step.
+  const go = (/** @type {any} */ { currentTarget: field }) => {
+    const to = Number(field.value);
+    if (Number.isInteger(to) && to >= 1 && to <= last && to !== page) turn(query(to), replace);
+    else field.value = field.defaultValue;
+  };
+  const [before, after] = t("list.page", { page: "\n", last: number(last) }).split("\n");
   return html`<nav class="pager" aria-label=${label}>
     ${link(t("list.previous"), page - 1)}
-    <span>${t("list.page", { page: number(page), last: number(last) })}</span>
+    <span>${last > 3 ? html`${before}<input key=${page} inputmode="numeric" autocomplete="off" aria-label=${t("list.goTo", { last: number(last) })} defaultValue=${page} onChange=${go} />${after}` : t("list.page", { page: number(page), last: number(last) })}</span>
     ${link(t("list.next"), page + 1)}
   </nav>`;
 }

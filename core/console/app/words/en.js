@@ -45,6 +45,7 @@ export default {
   "list.previous": "Previous",
   "list.next": "Next",
   "list.page": "Page {page} of {last}",
+  "list.goTo": "Go to a page, from 1 to {last}",
 
   "field.email": "E-mail address",
   "field.password": "Password",

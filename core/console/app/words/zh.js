@@ -196,6 +196,7 @@ const words = {
   "list.previous": "上一页",
   "list.next": "下一页",
   "list.page": "第 {page} 页，共 {last} 页",
+  "list.goTo": "跳转到第几页，1 至 {last}",
 
   "field.email": "电子邮箱",
   "field.password": "密码",
