@@ -302,6 +302,9 @@ func TestTexture(t *testing.T) {
 	w.await(t, `Boolean(document.querySelector('[aria-label="Add to closet: Great Mage"]'))`) // it has left the closets of others
 	w.inspect(t, "texture-administrator")
 	w.pressAndSee(t, "Delete", "This cannot be undone.")
+	eval[bool](t, w, `(document.querySelector("[name=refuse]").click(), true)`)
 	w.pressAndSee(t, "Delete", "Great Mage is deleted.")
 	w.isAt(t, "/library", "Library")
+	w.arrive(t, "/admin/refusals", "Refused pictures")
+	w.sees(t, "Great Mage")
 }

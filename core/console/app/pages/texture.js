@@ -1,4 +1,4 @@
-import { useRef } from "preact/hooks";
+import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { attempt, html, Form, isLively, notify, Picture, pictures, Reading, sentence, useRead, useSite, useSubject } from "../parts/basics.js";
 import { Copy } from "../parts/copy.js";
@@ -7,7 +7,7 @@ import { Keep, typeName } from "../parts/keep.js";
 import { parameter } from "../parts/list.js";
 import { pieceOf, Viewer } from "../parts/viewer.js";
 import { Wear } from "../parts/wear.js";
-import { ask, asked, change, closeDialog, href, navigate, place, signInPath } from "../router.js";
+import { ask, asked, change, closeDialog, href, navigate, signInPath } from "../router.js";
 import { refreshUser, request, site, user } from "../session.js";
 import { number, size, t, time } from "../words.js";
 
@@ -52,10 +52,10 @@ function Shown({ tid }) {
     else refreshUser(); // the visibility has its price
   }
 
-  async function remove() {
+  async function remove(refuse = false) {
     await close();
     try {
-      await request("DELETE", path);
+      await request("DELETE", path + (refuse ? "?refuse=true" : ""));
       navigate("/library", { replace: true });
       notify(t("action.deleted", { name }));
       refreshUser(); // the score may have been paid back
@@ -138,8 +138,9 @@ function Shown({ tid }) {
     ${mayChange && action === "visibility" && html`<${Confirm} title=${texture.public ? t("texture.makePrivateTitle", { name }) : t("texture.makePublicTitle", { name })}
       text=${[texture.public ? t("texture.makePrivateText") : t("texture.makePublicText"), isOwn ? priceOf(texture, about) : ""].join(" ")}
       action=${texture.public ? t("texture.makePrivate") : t("texture.makePublic")} onClose=${close} onConfirm=${() => edit({ public: !texture.public })} />`}
-    ${mayChange && action === "delete" && html`<${Confirm} title=${t("action.deleteName", { name })} text=${t("texture.deleteText")}
-      action=${t("action.delete")} onClose=${close} onConfirm=${remove} />`}
+    ${isOwn && action === "delete" && html`<${Confirm} title=${t("action.deleteName", { name })} text=${t("texture.deleteText")}
+      action=${t("action.delete")} onClose=${close} onConfirm=${() => remove()} />`}
+    ${mayChange && !isOwn && action === "delete" && html`<${DeleteOther} title=${t("action.deleteName", { name })} action=${t("action.delete")} onClose=${close} onDelete=${remove} />`}
     ${action === "report" && html`<${Dialog} title=${t("texture.reportTitle", { name })} onClose=${close}>
       <${Form} action=${t("texture.send")} fields=${[{ name: "reason", label: t("texture.reason"), hint: t("texture.reasonHint"), rows: 4, required: true, maxlength: about.report_reason.max }]}
         onSubmit=${async (/** @type {{reason: string}} */ values) => {
@@ -148,6 +149,21 @@ function Shown({ tid }) {
           notify(t("texture.reported"));
         }} /></${Dialog}>`}
   </section>`;
+}
+
+/**
+ * The question of administrators, which is not loaded for others.
+ * @param {Parameters<typeof import("../parts/admin.js").DeleteTexture>[0]} props
+ */
+function DeleteOther(props) {
+  const part = useSignal(/** @type {any} */ (null));
+  useEffect(() => {
+    import("../parts/admin.js").then(({ DeleteTexture }) => { part.value = DeleteTexture; }, (error) => {
+      props.onClose();
+      notify(sentence(error), "failed");
+    });
+  }, []);
+  return part.value && html`<${part.value} ...${props} />`;
 }
 
 /**
