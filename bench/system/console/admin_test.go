@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
+
 	"github.com/veneer-skins/veneer/bench/system/site"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 	"github.com/veneer-skins/veneer/shared/testenv"
@@ -72,7 +74,13 @@ func TestAdministrator(t *testing.T) {
 	w.back(t)
 	w.press(t, "Ban the uploader of report 3")
 	w.fillIn(t, `[name="reason"]`, "Insults, again.")
-	w.choose(t, "End", "date")
+	for _, zone := range []string{"Etc/GMT+12", "Pacific/Kiritimati", ""} { // in one of them it is another day than in UTC
+		send(t, w, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: zone})
+		w.choose(t, "End", "7")
+		w.choose(t, "End", "date")
+		w.await(t, `Boolean(document.querySelector("[name=until]"))`)
+		testenv.Equal(t, eval[string](t, w, `document.querySelector("[name=until]").min`), eval[string](t, w, `new Date().toLocaleDateString("sv")`), "the first day in %s", zone)
+	}
 	w.pressAndSee(t, "Ban", "Choose the last day of the ban.")
 	w.inspect(t, "admin-ban")
 	w.choose(t, "End", "7")

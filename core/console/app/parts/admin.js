@@ -85,6 +85,12 @@ export function Select({ name, label, hint, value, values, onChange }) {
 /** Returns a time as the API takes it. @param {Date} at */
 const format = (at) => at.toISOString().slice(0, 19).replace("T", " ");
 
+/** Returns the administrator's day, as fields of dates take it. */
+function today() {
+  const now = new Date();
+  return new Date(now.getTime() - now.getTimezoneOffset() * 60_000).toISOString().slice(0, 10);
+}
+
 /**
  * Asks for the reason and the end of a ban.
  * @param {{title: string, text: string, onBan: (ban: {reason: string, until?: string}) => Promise<void>, onClose: () => void}} props
@@ -103,7 +109,7 @@ export function BanDialog({ title, text, onBan, onClose }) {
     <div class="dangerous"><${Form} action=${t("adminusers.ban")} fields=${[{ name: "reason", label: t("ban.reason"), hint: t("ban.reasonHint"), rows: 3, maxlength: 1000 }]}
       onSubmit=${async (/** @type {any} */ values) => onBan({ reason: values.reason, until: until(values) })}>
       <${Select} name="end" label=${t("ban.end")} value=${end.value} values=${ends} onChange=${(/** @type {string} */ value) => { end.value = value; }} />
-      ${end.value === "date" && html`<${Field} name="until" label=${t("ban.lastDay")} type="date" min=${format(new Date()).slice(0, 10)} />`}
+      ${end.value === "date" && html`<${Field} name="until" label=${t("ban.lastDay")} type="date" min=${today()} />`}
     </${Form}></div></${Dialog}>`;
 }
 
