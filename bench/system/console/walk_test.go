@@ -131,7 +131,7 @@ func TestPlayer(t *testing.T) {
 // library.
 func TestDemoInChinese(t *testing.T) {
 	t.Parallel()
-	s := startSite(t, "CORE_DEMO=1")
+	s := startSite(t, "CORE_DEMO=1", "CORE_SITE_NAME=Skinland")
 	w := plain.open(t, s.EdgeURL, "zh-CN")
 	w.visit(t, "/")
 	w.isAt(t, "/signin?next=%2F", "登录")
@@ -141,6 +141,7 @@ func TestDemoInChinese(t *testing.T) {
 	w.sees(t, "角色名、电子邮箱或密码不正确。") // a sentence of the API
 	w.enter(t, "demo@example.com", "demo-password", "/", "您好，Demo")
 	w.await(t, `document.querySelectorAll(".list button.row").length > 0`)
+	w.sees(t, "欢迎使用 Skinland")
 	eval[bool](t, w, `(document.querySelector(".list button.row").click(), true)`)
 	w.await(t, `Boolean(document.querySelector(".list .rich")?.innerText)`)
 	w.focusIs(t, ".list h3")

@@ -3,7 +3,7 @@ import { useSignal } from "@preact/signals";
 import { href } from "../router.js";
 import { refreshUser, request } from "../session.js";
 import { t, time } from "../words.js";
-import { focusOn, html, notify, sentence } from "./basics.js";
+import { focusOn, html, notify, sentence, siteName } from "./basics.js";
 
 /** @typedef {{id: string, title: string, time: string, read: boolean, kind?: string, parameters?: {tid?: number, name?: string}}} Entry */
 
@@ -23,7 +23,7 @@ function say({ kind, parameters: { tid, name } = {} }) {
     case "report_banned":
       return { title: t("message.report"), content: html`<p>${t("message.reportBanned", { texture })}</p>${link}` };
     case "demo_welcome":
-      return { title: t("message.welcome"), content: html`<p>${t("message.welcomeText")} <a href=${href("/closet")}>${t("closet.title")}</a></p>` };
+      return { title: t("message.welcome", { site: siteName }), content: html`<p>${t("message.welcomeText", { site: siteName })} <a href=${href("/closet")}>${t("closet.title")}</a></p>` };
     case "demo_upload":
       return { title: t("message.upload"), content: html`<p>${t("message.uploadText")} <a href=${href("/upload")}>${t("upload.title")}</a></p>` };
   }
