@@ -311,7 +311,6 @@ export async function countReports() {
  * @property {"open" | "confirm" | "closed"} registration
  * @property {boolean} mail
  * @property {string} [launchers] path of the API of launchers
- * @property {string} [contact] e-mail address or URL
  * @property {string} [textures_url] origin of pictures, if it is another one
  * @property {{min: number, max: number, rule: string}} player_name in characters; rule: a sentence
  * @property {{min: number, max: number}} nickname in characters

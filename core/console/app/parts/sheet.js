@@ -16,7 +16,7 @@ export function newSheet(width, height) {
  * @param {CanvasRenderingContext2D} drawing
  * @param {number[]} rectangle left, top, width, height
  */
-export function isBlank(drawing, [x, y, width, height]) {
+function isBlank(drawing, [x, y, width, height]) {
   return drawing.getImageData(x, y, width, height).data.every((value, i) => i % 4 < 3 || value === 0);
 }
 
