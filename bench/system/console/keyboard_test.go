@@ -11,6 +11,7 @@ import (
 	"github.com/veneer-skins/veneer/core/mail/mailtest"
 	"github.com/veneer-skins/veneer/shared/skin"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
+	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
 // focusIs waits until the focus is on the element of a selector.
@@ -98,6 +99,35 @@ func TestKeyboardOfVisitor(t *testing.T) {
 	w.types(t, "email", "ann@example.com")
 	w.submits(t, "password", "battery staple")
 	w.isAt(t, "/", "Hello, Ann")
+}
+
+// The keyboard alone searches from the front page, which begins with the link to its content, and copies the address of a
+// texture's page.
+func TestKeyboardOfSharedPages(t *testing.T) {
+	t.Parallel()
+	s, w := openSite(t, "CORE_DEMO=1")
+	w.do(t, chromedp.Navigate(s.EdgeURL+"/"))
+	w.sees(t, "Newest skins")
+	w.do(t, chromedp.KeyEvent(kb.Tab))
+	w.focusIs(t, ".skip")
+	w.await(t, `document.activeElement.getBoundingClientRect().top >= 0`)
+	w.pressEnter(t)
+	w.do(t, chromedp.KeyEvent(kb.Tab))
+	w.focusIs(t, `main input[name="q"]`)
+	w.submits(t, "q", "explorer")
+	w.isAt(t, "/library?q=explorer", "Library")
+	w.shows(t, "1 result", 1)
+
+	w.do(t, chromedp.Navigate(s.EdgeURL+"/t/1"))
+	w.sees(t, "Wear it")
+	grant(t, w, "clipboard-read", "clipboard-write")
+	clipboard.Lock()
+	defer clipboard.Unlock()
+	w.tabTo(t, "Show in 3D")
+	w.enterOn(t, "Copy the URL of: Link to this page")
+	w.sees(t, "Copied.")
+	testenv.Equal(t, eval[string](t, w, "navigator.clipboard.readText()"), s.EdgeURL+"/t/1", "the clipboard")
+	w.focusIs(t, `[data-as="url"]`)
 }
 
 // The keyboard alone adds, dresses, undresses, renames and deletes a player, empties the closet, reports a
