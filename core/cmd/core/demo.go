@@ -95,7 +95,7 @@ func addDemoData(ctx context.Context, services api.Services, mappings *core.Mapp
 		return err
 	}
 	if _, err := services.Notifications.Send(ctx, []core.UserID{caller.ID}, core.Message{
-		Title: "Welcome to Veneer", Content: "This is a **demo account**. Its skins and capes were drawn by Veneer itself; look into the closet.", Kind: "demo_welcome",
+		Title: "Welcome", Content: "This is a **demo account**. Its skins and capes are in the closet.", Kind: "demo_welcome",
 	}); err != nil {
 		return err
 	}
