@@ -112,6 +112,10 @@ func (s *stream) check(request, _ int, body []byte) error {
 func (s *stream) count(a load.Answers) {
 	answered, right := int64(0), int64(0)
 	for status, latencies := range a.Latencies {
+		if status == http.StatusRequestTimeout { // on a connection on which nothing was sent for seconds: the sender had no processor
+			s.sent -= latencies.TotalCount()
+			continue
+		}
 		answered += latencies.TotalCount()
 		s.slowest = max(s.slowest, time.Duration(latencies.Max()))
 		if status == 200 {
