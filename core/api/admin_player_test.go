@@ -65,8 +65,9 @@ func TestAdminChangesPlayer(t *testing.T) {
 	f(admin.Delete(t, path), `{"code":0,"message":"<text>"}`, fmt.Sprintf(`player.delete %s {"uid": %d, "name": "Herobrine"}`, auditSubject(steve), user.UID))
 	admin.Delete(t, path).IsError(t, 404, 3)
 	user.Get(t, "/api/players").Is(t, 200, "["+user.playerJSON(alex, "Alex", "0", "0")+"]")
-	admin.Post(t, "/api/players", `{"name":"Herobrine"}`).IsError(t, 409, 2, "name") // for the owner alone it is free
-	user.restore(t, steve).HasStatus(t, 200)
+	user.Get(t, "/api/deleted-players").Is(t, 200, `[]`)
+	user.restore(t, steve).IsError(t, 404, 3)
+	admin.player(t, "Herobrine") // the name is free
 }
 
 // An administrator changes their own players and those of users with a lower permission, and no

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
 
@@ -215,14 +214,6 @@ func TestRestorePlayer(t *testing.T) {
 	c.restore(t, steve).IsError(t, 404, 3)
 	other.Put(t, "/api/players/"+fmt.Sprint(c.site.Count(t, "SELECT pid FROM players"))+"/name", `{"name":"Steve"}`).HasStatus(t, 200)
 	testenv.Equal(t, testenv.Must(c.Domain.Players.Trim(t.Context()))(t), 2, "rows are trimmed")
-
-	// What an administrator deletes cannot be restored, and its name is free.
-	admin := c.signUpAs(t, core.Administrator)
-	kept := fmt.Sprintf("/api/players/%d", c.site.Count(t, "SELECT pid FROM players WHERE name = 'Steve'"))
-	admin.Delete(t, adminPath(kept)).HasStatus(t, 200)
-	other.Get(t, "/api/deleted-players").Is(t, 200, `[]`)
-	other.restore(t, kept).IsError(t, 404, 3)
-	c.player(t, "Steve")
 }
 
 // To restore a player takes its refund back, so that doing and undoing gains nothing. Of many, the latest 100 stay.

@@ -187,7 +187,7 @@ func TestLanguages(t *testing.T) {
 			cmptest.Same(t, page.Header.Values("Vary"), []string{"Accept-Language", "Accept-Encoding"}, "Vary")
 		}
 	}
-	testenv.Equal(t, s.store.calls.Load(), 2, "queries")
+	testenv.Equal(t, s.store.calls.Load(), 4, "queries, as links keep a chosen language")
 }
 
 var verbs = regexp.MustCompile(`%[a-z]`)
