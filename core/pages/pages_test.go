@@ -227,6 +227,7 @@ func TestPlayerPage(t *testing.T) {
 	s.Send(t, "POST", "/p/Ann_1", coretest.Body{}).IsError(t, 405, 3)
 	has(t, s.get(t, 200, "/p/Ann_1?lang=zh"), `<a class="brand" href="/?lang=zh">`, `<a href="/t/1?lang=zh">`, `href="/console/library?lang=zh"`, `<link rel="canonical" href="https://skins.example.org/p/Ann_1?lang=zh">`,
 		`hreflang="x-default" href="https://skins.example.org/p/Ann_1"`)
+	has(t, s.get(t, 404, "/p/Nobody?lang=zh"), `<a class="button main" href="/?lang=zh">`)
 	has(t, s.get(t, 200, "/p/Ann_1", "Accept-Language", "zh"), `<a class="brand" href="/">`, `<a href="/t/1">`)
 
 	testenv.Do(t, s.Domain.Players.Delete(t.Context(), s.caller().Owner(), player.ID))

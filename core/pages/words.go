@@ -23,10 +23,11 @@ type language struct {
 	words    map[string]string
 }
 
-// languages are all languages, each of which is a file. A request that accepts none of them gets the first one.
-var languages = readLanguages()
+// languages has a language for each file of words, English first, and codes has the codes. A request that accepts no language
+// gets English.
+var languages, codes = readLanguages()
 
-func readLanguages() (all []*language) {
+func readLanguages() (all []*language, codes []string) {
 	files, err := wordFiles.ReadDir("words")
 	for _, file := range files {
 		code := strings.TrimSuffix(file.Name(), ".json")
@@ -39,20 +40,16 @@ func readLanguages() (all []*language) {
 			break
 		}
 		l.Tag = l.words["tag"]
-		all = append(all, l)
+		i := len(all)
+		if code == "en" {
+			i = 0
+		}
+		all, codes = slices.Insert(all, i, l), slices.Insert(codes, i, code)
 	}
-	if err != nil || all[0].Code != "en" {
-		panic(fmt.Sprintf("BUG: the languages are %v: %v", all, err))
+	if err != nil || codes[0] != "en" {
+		panic(fmt.Sprintf("BUG: the languages are %v: %v", codes, err))
 	}
-	return all
-}
-
-// Languages returns the codes of all languages, English first.
-func Languages() (codes []string) {
-	for _, l := range languages {
-		codes = append(codes, l.Code)
-	}
-	return codes
+	return all, codes
 }
 
 // key is the language in keys of the cache.
@@ -73,7 +70,6 @@ func (l *language) T(key string, args ...any) string {
 
 // languageOf returns the language of the response to a request.
 func languageOf(rc *fasthttp.RequestCtx) *language {
-	codes := Languages()
 	l := *languages[slices.Index(codes, httpserver.Language(rc, codes...))]
 	l.IsChosen = string(rc.QueryArgs().Peek("lang")) == l.Code
 	return &l
