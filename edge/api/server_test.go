@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -56,7 +55,8 @@ type testServer struct {
 	directory string
 	resolver  *edge.Resolver
 	log       *loggingtest.Buffer
-	forwards  bool // to an upstream
+	forwards  bool   // to an upstream
+	unfollow  func() // ends the stream of changes
 
 	backend *countingBackend // counts fetches and renders
 }
@@ -131,10 +131,8 @@ func open(tb testing.TB, changes ...func(*setup)) *testServer {
 	testenv.Do(tb, err)
 	s.resolver = edge.NewResolver(edge.ResolverConfig{Bytes: 1 << 20, NegativeBytes: 1 << 20, MaxStale: time.Hour}, core)
 	pictures := edge.NewPictures(with.pictures, s.resolver, s.backend, s.backend, artwork.Default())
-	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
-	var background sync.WaitGroup
-	background.Go(func() { core.Run(ctx) })
-	background.Go(func() { core.Follow(ctx, s.resolver) })
+	s.unfollow = inBackground(tb, func(ctx context.Context) { core.Follow(ctx, s.resolver) })
+	stop := inBackground(tb, core.Run)
 	limits := httpserver.Limits{ // long enough for a busy machine
 		ReadTimeout: time.Minute, WriteTimeout: time.Minute, IdleTimeout: time.Minute,
 		WorkTimeout: time.Minute, UploadTimeout: time.Minute, HeaderBytes: 16 << 10, MaxConnections: 4096, BodiesBytes: 64 << 20,
@@ -154,12 +152,28 @@ func open(tb testing.TB, changes ...func(*setup)) *testServer {
 	}
 	s.url = listen(tb, httpserver.Listener{Server: behind, FastPath: server.FastPath()})
 	tb.Cleanup(func() {
-		cancel()
-		background.Wait()
+		s.unfollow()
+		stop()
 		pictures.Close()
 	})
 	testenv.Eventually(tb, "the edge receives heartbeats", func() bool { return s.resolver.Check(tb.Context()) == nil })
 	return s
+}
+
+// inBackground runs a function, and returns one that ends it.
+func inBackground(tb testing.TB, run func(context.Context)) (end func()) {
+	tb.Helper()
+	ctx, cancel := context.WithCancel(context.WithoutCancel(tb.Context()))
+	done := make(chan struct{})
+	go func() { defer close(done); run(ctx) }()
+	return func() { cancel(); <-done }
+}
+
+// keepMappings ends the stream of changes, and has mappings stay valid: on a busy machine heartbeats are late.
+func (s *testServer) keepMappings(tb testing.TB) {
+	tb.Helper()
+	s.unfollow()
+	testenv.Do(tb, s.resolver.Apply(edgeproto.Event{Cursor: s.resolver.Cursor()}, time.Now().Add(time.Hour)))
 }
 
 // listen serves on a socket of its own until the test ends, and returns the URL.
