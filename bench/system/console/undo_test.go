@@ -153,3 +153,26 @@ func TestSessionEnds(t *testing.T) {
 		t.Error("who has signed out is told that the session has ended")
 	}
 }
+
+// What is added while the list is still being read stays there, though the answer is older.
+func TestLateAnswer(t *testing.T) {
+	t.Parallel()
+	s, w := openSite(t)
+	ann := register(t, s, "ann@example.com", "Ann")
+	w.scriptAtStart(t, `globalThis.reads = 0; globalThis.connected = fetch;
+		globalThis.fetch = async (url, init) => {
+			const answer = await connected(url, init);
+			if (url === "/api/players" && init.method === "GET" && reads++ === 0) await new Promise((resolve) => { globalThis.arrive = resolve; });
+			return answer;
+		};`)
+	w.signIn(t, ann, "/players", "Players")
+	w.await(t, "reads === 1")
+	w.press(t, "Add a player")
+	w.fill(t, "name", "Ann_1")
+	w.pressAndSee(t, "Add", "Ann_1")
+	w.closed(t)
+	eval[bool](t, w, "(arrive(), true)")
+	w.await(t, "reads === 2")
+	w.answered(t)
+	testenv.Check(t, eval[bool](t, w, `document.body.innerText.includes("Ann_1")`), "the player that was added is gone")
+}

@@ -130,9 +130,14 @@ export function useRead(read, key = "", keep = nothingKept) {
     let isRead = kept.has(key);
     if (isRead) value.value = kept.get(key);
     isLoading.value = true;
+    const before = value.peek();
     read(leaving.signal).then(
       (answer) => {
         if (leaving.signal.aborted) return;
+        if (value.peek() !== before) { // changed meanwhile: the answer may be older than the change
+          version.value++;
+          return;
+        }
         if (failure.value) focusOn(document.querySelector("dialog[open]") ? "dialog h2" : "h1"); // the button that was pressed goes
         isRead = true;
         batch(() => {
