@@ -158,7 +158,7 @@ func (e endpoint) validate(path string, sent body) error {
 func (e endpoint) checkText(name string, value any) error {
 	text, ok := value.(string)
 	presenceCounts := e.method == "DELETE" && (name == "skin" || name == "cape")
-	if !ok || presenceCounts || strings.Contains(name, "password") || name == "token" || name == "file" || name == "lang" {
+	if !ok || presenceCounts || strings.Contains(name, "password") || slices.Contains([]string{"token", "file", "lang", "terms_version"}, name) {
 		return nil
 	}
 	text = strings.TrimSpace(text)
