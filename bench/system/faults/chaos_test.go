@@ -103,7 +103,7 @@ const (
 	// clientsPerEdge is the number of clients of each edge.
 	clientsPerEdge = 4
 	// changeRate is the maximum number of changes a second.
-	changeRate   = 400
+	changeRate   = 100
 	logPrecision = 100 * time.Millisecond
 )
 

@@ -110,7 +110,7 @@ func (c *edgeClient) connected(ctx context.Context, from, to time.Time) bool {
 // request. An edge that has been connected for a second serves nothing older even if it is marked.
 func (c *edgeClient) verify(ctx context.Context, t *testing.T, random *rand.Rand, recent *recentChanges) {
 	t.Helper()
-	for tick := time.NewTicker(15 * time.Millisecond); ; {
+	for tick := time.NewTicker(50 * time.Millisecond); ; {
 		select {
 		case <-ctx.Done():
 			return

@@ -22,7 +22,7 @@ import (
 // every change that was committed without a response.
 func (c *chaos) awaitConnected(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // other tests need the processors, too
 	defer cancel()
 	began := time.Now()
 	for _, client := range c.clients {
