@@ -264,7 +264,7 @@ func TestBatchErrors(t *testing.T) {
 // unreachable core is 503, unless the mappings are cached.
 func TestBatchFailures(t *testing.T) {
 	t.Parallel()
-	w := openCompat(t)
+	w := openCompat(t, aging)
 	const path = "/sprite/face.png?players=Steve,Alex"
 	whole := w.get(t, path)
 	w.remove(t, w.slim.Hash)

@@ -16,7 +16,7 @@ import (
 // other requests to the server.
 func TestFastPath(t *testing.T) {
 	t.Parallel()
-	w := openSeeded(t)
+	w := openSeeded(t, aging)
 	ask := func(url string) func(request string) reply {
 		conn := dial(t, url, "")
 		return func(request string) reply {

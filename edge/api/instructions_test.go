@@ -66,7 +66,7 @@ func TestServeHits(t *testing.T) { //nolint:paralleltest // it is alone in its p
 		return
 	}
 	w := openSeeded(t)
-	w.keepMappings(t)
+	w.unfollow()
 	const target, batch = "/avatar/player/Steve?size=64&3d", 32
 	request := []byte("GET " + target + " HTTP/1.1\r\nHost: images.example.org\r\nUser-Agent: test\r\nAccept: image/webp,*/*\r\n\r\n")
 	client := &socketClient{Conn: testenv.Must(net.Dial("tcp", strings.TrimPrefix(w.url, "http://")))(t)}

@@ -20,7 +20,6 @@ func TestColdPictureIsRenderedOnce(t *testing.T) {
 	t.Parallel()
 	release := make(chan struct{})
 	w := openSeeded(t, func(s *setup) { s.backend.onDraw = func() { <-release } })
-	w.keepMappings(t)
 	lookups := w.core.Lookups.Load()
 
 	const clients = 1000
@@ -147,7 +146,7 @@ func TestMissingFile(t *testing.T) {
 
 func TestCoreAway(t *testing.T) {
 	t.Parallel()
-	w := openSeeded(t)
+	w := openSeeded(t, aging)
 	const path = "/avatar/player/Steve?png"
 	file := "/textures/" + w.robot.Hash.String()
 	before := w.get(t, path)

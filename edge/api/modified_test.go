@@ -34,9 +34,9 @@ func (s seededServer) dated() []string {
 
 // openDated opens a server with a core that knows when the player Dated changed, and when the
 // skin was uploaded.
-func openDated(tb testing.TB, changed time.Time) seededServer {
+func openDated(tb testing.TB, changed time.Time, changes ...func(*setup)) seededServer {
 	tb.Helper()
-	w := openSeeded(tb)
+	w := openSeeded(tb, changes...)
 	w.date(tb, changed)
 	return w
 }
@@ -141,7 +141,7 @@ func TestNoLastModified(t *testing.T) {
 			}
 		}
 	}
-	w := openDated(t, changed)
+	w := openDated(t, changed, aging)
 	for _, path := range []string{"/avatar/player/Dated", "/avatar/hash/" + w.robot.Hash.String() + "?3d", "/preview/hash/" + w.robot.Hash.String()} {
 		undated(w, path, "a picture")
 	}

@@ -121,7 +121,7 @@ func TestModsFindTextures(t *testing.T) {
 // openNoContent opens a server that responds 204 for players that do not exist.
 func openNoContent(tb testing.TB) seededServer {
 	tb.Helper()
-	return openSeeded(tb, func(s *setup) { s.api.UnknownPlayerStatus = http.StatusNoContent })
+	return openSeeded(tb, aging, func(s *setup) { s.api.UnknownPlayerStatus = http.StatusNoContent })
 }
 
 // With that setting the responses for games by the name of a player are 204, which caches and
