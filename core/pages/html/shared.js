@@ -67,6 +67,11 @@ async function show() {
   canvas.setAttribute("aria-label", label);
   const { clientWidth: width, clientHeight: height } = figures;
   const viewer = new skinview3d.SkinViewer({ canvas, width, height, renderPaused: true });
+  // As in the console: the front as it is, and the other side darker.
+  viewer.globalLight.intensity = 0.6 * Math.PI;
+  viewer.cameraLight.intensity = 0.7 * Math.PI;
+  viewer.cameraLight.decay = 0;
+  viewer.cameraLight.position.set(-60, 60, 0);
   viewer.controls.enableZoom = false; // the wheel and two fingers move the page
   viewer.controls.addEventListener("change", () => viewer.renderPaused && viewer.render());
   if (skinImage) {
