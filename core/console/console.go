@@ -277,7 +277,11 @@ func (s *Server) handlePage(rc *fasthttp.RequestCtx) error {
 	if s.site.LaunchersPath != "" {
 		header.Set(clientapi.HeaderLaunchers, s.site.LaunchersPath)
 	}
-	index, ok := s.index("/" + strings.Trim(strings.TrimPrefix(requested, Root), "/"))
+	name := "/" + strings.Trim(strings.TrimPrefix(requested, Root), "/")
+	index, ok := s.index(name)
+	if tid, err := rc.QueryArgs().GetUint("tid"); name == "/texture" && (err != nil || tid == 0) {
+		ok = false
+	}
 	index.Serve(rc)
 	if !ok && rc.Response.StatusCode() == fasthttp.StatusOK {
 		rc.SetStatusCode(fasthttp.StatusNotFound) // the page says so

@@ -50,6 +50,10 @@ func TestUndo(t *testing.T) {
 		return closet.Total
 	}
 	w.signIn(t, ann, "/players", "Players")
+	w.doubleClick(t, "Add a player") // the second click is beside the dialog
+	w.await(t, `Boolean(document.querySelector("dialog[open]"))`)
+	w.back(t)
+	w.closed(t)
 	w.press(t, "Choose a skin for Ann_1", "Skin 1")
 	w.doubleClick(t, "Wear")
 	w.await(t, `!document.querySelector("dialog") && Boolean(document.querySelector(".worn img"))`)

@@ -41,7 +41,7 @@ const pages = {
 const bannedPage = { title: "banned.title", open: true, load: () => import("./parts/banned.js") };
 
 /** The pages that the navigation leads to: for users, for visitors, for administrators. */
-const navigation = ["/", "/players", "/closet", "/library", "/upload"];
+const navigation = ["/", "/players", "/upload", "/closet", "/library"];
 const openNavigation = ["/library", "/connect"];
 const administration = ["/admin", "/admin/reports", "/admin/textures", "/admin/users", "/admin/players", "/admin/notifications", "/admin/audit"];
 
@@ -279,7 +279,7 @@ function Frame() {
     }}>${t("frame.skip")}</a>
     ${isAnnounced && html`<aside class="announcement rich" aria-label=${t("frame.announcement")}>${rich.value?.(operator.announcement[language.value])}</aside>`}
     <header><div class="bar">
-      <a class=${logo ? "brand" : "brand own"} href=${href("/")}>${logo && html`<img src=${logo} alt="" width="28" height="28" />`}<bdi>${siteName}</bdi></a>
+      <a class=${logo ? "brand" : "brand own"} href=${account ? href("/") : "/"}>${logo && html`<img src=${logo} alt="" width="28" height="28" />`}<bdi>${siteName}</bdi></a>
       <nav aria-label=${t("frame.pages")}><${Links} paths=${account ? navigation : openNavigation} /></nav>
       ${account?.unread !== undefined && html`<${Bell} unread=${account.unread} />`}
       ${!account && !entrances.includes(path) && !ban.value && html`<a class="button" href=${href(signInPath())}>${t("signin.title")}</a>`}

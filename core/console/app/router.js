@@ -230,7 +230,7 @@ export function changedPath(changed) {
 let dialogAt = -Infinity;
 
 /** How long the second click of a double click may come after the first one, in milliseconds. */
-const doubleClick = 500;
+export const doubleClick = 500;
 
 // The second click of a double click would press what the first one has put there: the page under a dialog, or the
 // next item of a list. Only what is marked is pressed many times.

@@ -4,7 +4,7 @@ import { asTyped, focusOn, html, Form, notify, Picture, Reading, sentence, silen
 import { Confirm, Dialog } from "../parts/dialog.js";
 import { Dressed } from "../parts/dressed.js";
 import { Figure } from "../parts/figure.js";
-import { duplicate } from "../parts/keep.js";
+import { keep } from "../parts/keep.js";
 import { editing, parameter } from "../parts/list.js";
 import { Icon, Menu } from "../parts/menu.js";
 import { flawOf, flawSentence, nameOf, priceOf, sendTexture } from "../parts/upload.js";
@@ -77,11 +77,13 @@ export default function Players() {
         ({ tid, isNew } = await sendTexture({ file, name, type: slot, isPublic: false }, undefined, (part) => show({ ...begun, part })));
         refreshUser(); // the score may have changed
       }
-      batch(() => {
+      if (!isNew) await keep(tid, name);
+      const worn = batch(() => {
         show();
-        wear(player, slot, tid);
-        silence(about);
+        return wear(player, slot, tid);
       });
+      if (!await worn) return;
+      silence(about);
       if (isNew) notify(t("players.onlyYou", { player: player.name, name }), "done", { about, act: { text: t("texture.makePublic"), run: () => makePublic(tid) } });
     } catch (error) {
       show();
@@ -119,7 +121,8 @@ export default function Players() {
       <button type="button" class="main" onClick=${() => ask("add")}>${t("players.add")}</button>
     </div>
     <${Reading} ...${read} />
-    ${players.value?.total === 0 && html`<${Sitting} /><p class="none">${t("players.none")}</p>`}
+    ${players.value?.total === 0 && html`<${Sitting} /><p class="none">${t("players.none")}</p>
+      <p class="buttons ways"><button type="button" class="main" onClick=${() => ask("add")}>${t("players.add")}</button></p>`}
     <ul class="cards players">${players.value?.data.map((player) => html`<li key=${player.pid}>
       <${Card} player=${player} sending=${sending.value.filter(({ pid }) => pid === player.pid)} takeOff=${takeOff} upload=${upload}
         rename=${() => ask("rename", player.pid)} remove=${() => ask("delete", player.pid)} />
@@ -161,8 +164,12 @@ export default function Players() {
       onFile=${(/** @type {File} */ file) => { closeWardrobe(); upload(dressed, slot, file); }}
       onChoose=${async (/** @type {number} */ tid, /** @type {string} */ library) => {
         closeWardrobe();
-        if (!await wear(dressed, slot, tid) || !library) return; // what is worn stays in the closet, or comes there
-        request("POST", "/api/closet", { tid, name: library }).then(refreshUser, (error) => { if (error.code !== duplicate) notify(sentence(error), "failed"); });
+        try {
+          if (library) await keep(tid, library);
+          await wear(dressed, slot, tid);
+        } catch (error) {
+          notify(sentence(error), "failed");
+        }
       }} />`}
   </section>`;
 }

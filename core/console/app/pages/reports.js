@@ -16,7 +16,7 @@ export default function Reports() {
       <h1 tabindex="-1">${t("reports.title")}</h1>
       <${Filter} label=${t("reports.filter")} name="state" values=${states} />
     </div>
-    <${Results} ...${reports} none=${state ? t("reports.nothing") : t("reports.none")} />
+    <${Results} ...${reports} none=${state ? t("reports.nothing") : t("reports.none")}><a class="button main" href=${href("/library")}>${t("closet.library")}</a></${Results}>
     <ul class="list">${reports.list.value?.data.map((/** @type {Report} */ report) => html`<li key=${report.rid} class="line">
       ${report.state === "deleted"
         ? html`<p class="thumb quiet">${t("reports.gone")}</p>`

@@ -19,7 +19,7 @@ export default function Score() {
     <h1 tabindex="-1">${t("score.title")}</h1>
     ${account && html`<p>${t("score.now", { n: account.score })}</p>`}
     ${about && html`<${Tariff} ...${about} />`}
-    <${Results} ...${changes} none=${t("score.none")} />
+    <${Results} ...${changes} none=${t("score.none")}><a class="button main" href=${href("/")}>${t("home.title")}</a></${Results}>
     ${changes.list.value && changes.list.value.data.length > 0 && html`<table class="ledger">
       <thead><tr><th scope="col">${t("score.what")}</th><th scope="col" class="amount">${t("score.change")}</th><th scope="col" class="amount">${t("score.then")}</th></tr></thead>
       <tbody>${changes.list.value.data.map((/** @type {Change} */ change, /** @type {number} */ i) => html`<tr key=${i}>

@@ -1,5 +1,5 @@
 import { useEffect } from "preact/hooks";
-import { asTyped, Contact, focusOn, html, Form, useSite } from "../parts/basics.js";
+import { asTyped, Contact, description, focusOn, html, Form, useSite } from "../parts/basics.js";
 import { href, navigate, nextPath } from "../router.js";
 import { ended, signIn } from "../session.js";
 import { t } from "../words.js";
@@ -11,6 +11,7 @@ export default function SignIn() {
 
   return html`<section class="narrow">
     <h1 tabindex="-1">${t("signin.title")}</h1>
+    ${description && html`<p class="quiet">${description}</p>`}
     ${ended.value > 0 && html`<p class="card note" role="status">${t("signin.ended")}</p>`}
     <${Form} action=${t("signin.action")} onSubmit=${async (/** @type {any} */ values) => {
       const next = nextPath();

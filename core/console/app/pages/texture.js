@@ -1,6 +1,6 @@
 import { useEffect } from "preact/hooks";
 import { useSignal } from "@preact/signals";
-import { attempt, html, Form, isLively, notify, Picture, pictures, Reading, sentence, useRead, useSite, useSubject } from "../parts/basics.js";
+import { attempt, html, Form, isLively, notify, Picture, pictures, Reading, sentence, Sitting, useRead, useSite, useSubject } from "../parts/basics.js";
 import { Copy } from "../parts/copy.js";
 import { Confirm, Dialog } from "../parts/dialog.js";
 import { Keep, typeName } from "../parts/keep.js";
@@ -33,7 +33,10 @@ function Shown({ tid }) {
   const { value: texture } = shown;
   const account = user.value;
   useSubject(texture?.name ?? "");
-  if (!texture || !about) return html`<section><h1 tabindex="-1">${t("texture.title")}</h1><${Reading} ...${read} /></section>`;
+  if (!texture || !about) {
+    return html`<section><h1 tabindex="-1">${t("texture.title")}</h1><${Reading} ...${read} />
+      ${read.failure.value && html`<${Sitting} /><p class="buttons ways"><a class="button main" href=${href("/library")}>${t("closet.library")}</a></p>`}</section>`;
+  }
   const { name } = texture;
   const isOwn = texture.uploader === account?.uid;
   const mayChange = isOwn || (account?.permission ?? 0) > 0;

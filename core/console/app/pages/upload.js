@@ -2,6 +2,7 @@ import { useEffect, useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { Field, html, notify, sentence, useSite } from "../parts/basics.js";
 import { Figure } from "../parts/figure.js";
+import { keep } from "../parts/keep.js";
 import { Icon } from "../parts/menu.js";
 import { add, choose, classOf, examineNew, flawSentence, remove, sendAll, sizesSentence, uploads } from "../parts/upload.js";
 import { Viewer } from "../parts/viewer.js";
@@ -151,6 +152,7 @@ function Done({ upload, players }) {
   async function wear() {
     if (!player) return;
     try {
+      if (!isNew) await keep(tid, name);
       await request("PUT", `/api/players/${player.pid}/textures`, { [slot]: tid });
       notify(t("wear.done", { player: player.name, name }));
     } catch (error) {
@@ -159,7 +161,7 @@ function Done({ upload, players }) {
   }
 
   return html`<h2 ref=${heading} tabindex="-1"><bdi>${name}</bdi></h2>
-    <p role="status">${isNew ? t("upload.done") : t("upload.there")}</p>
+    <p role="status">${t(!isNew ? "upload.there" : upload.isPublic.value ? "upload.donePublic" : "upload.donePrivate")}</p>
     ${player && html`<div class="buttons wearing">
       ${players && players.length > 1 && html`<select aria-label=${t("upload.wearer", { name })} onChange=${(/** @type {any} */ event) => { chosen.value = event.currentTarget.value; }}>
         ${players.map((one) => html`<option key=${one.pid} value=${one.pid} selected=${one === player}>${one.name}</option>`)}

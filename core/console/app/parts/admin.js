@@ -40,7 +40,7 @@ export async function userNumber(text) {
  * @param {"" | "skin" | "cape"} [type]
  */
 export async function textureNumber(field, text, type = "") {
-  const number = /^(?:.*(?:tid=|\/t\/))?(\d+)$/.exec(text.trim());
+  const number = /^(?:.*(?:tid=|\/t\/))?(\d+)(?:[?&#].*)?$/.exec(text.trim());
   if (number) return Number(number[1]);
   const { data } = await request("GET", "/api/admin/textures?" + new URLSearchParams({ q: text, perPage: "100", ...(type && { type }) }));
   const named = data.filter((/** @type {{name: string}} */ texture) => texture.name.toLowerCase() === text.trim().toLowerCase());

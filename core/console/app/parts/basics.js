@@ -341,7 +341,8 @@ export function Form({ fields, action, onSubmit, username, children }) {
     if (busy.value) return;
     errors.value = {};
     failure.value = "";
-    const empty = fields.filter(({ name, required }) => required && !new FormData(form).get(name)).map(({ name }) => name);
+    const sent = new FormData(form);
+    const empty = fields.filter(({ name, type, required }) => required && (type === "password" ? !sent.get(name) : !String(sent.get(name) ?? "").trim())).map(({ name }) => name);
     if (empty.length > 0) {
       errors.value = Object.fromEntries(empty.map((name) => [name, [t("field.required")]]));
       /** @type {HTMLElement | null} */ (form.querySelector(`[name="${empty[0]}"]`))?.focus();
@@ -375,6 +376,9 @@ export function Form({ fields, action, onSubmit, username, children }) {
 const meta = (name) => document.querySelector(`meta[name="${name}"]`)?.getAttribute("content") ?? "";
 
 export const siteName = meta("application-name");
+
+/** What the operator says of the site; empty for nothing. */
+export const description = meta("description");
 
 /**
  * What the operator tells visitors: a URL for questions, and by language the pages at /site/ and the HTML of an announcement.

@@ -1,4 +1,5 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
+import { doubleClick } from "../router.js";
 import { t } from "../words.js";
 import { html } from "./basics.js";
 
@@ -8,6 +9,7 @@ import { html } from "./basics.js";
  */
 export function Dialog({ title, onClose, children }) {
   const dialog = useRef(/** @type {HTMLDialogElement | null} */ (null));
+  const opened = useRef(performance.now());
   useLayoutEffect(() => { // before another key is pressed: it would move the focus on the page behind
     const shown = /** @type {HTMLDialogElement} */ (dialog.current);
     shown.showModal();
@@ -20,12 +22,13 @@ export function Dialog({ title, onClose, children }) {
   return html`<dialog ref=${dialog} aria-labelledby="dialog-title" onCancel=${(/** @type {Event} */ event) => {
     event.preventDefault(); // it closes by being removed
     onClose();
-  }} onPointerDown=${(/** @type {PointerEvent} */ { target, currentTarget, clientX: x, clientY: y }) => {
+  }} onPointerDown=${(/** @type {PointerEvent} */ { target, currentTarget, clientX: x, clientY: y, timeStamp }) => {
+    if (timeStamp - opened.current < doubleClick) return;
     const shown = /** @type {HTMLDialogElement} */ (currentTarget);
     const { left, right, top, bottom } = shown.getBoundingClientRect();
     if (target !== shown || x >= left && x <= right && y >= top && y <= bottom) return;
     // It is beside the dialog. What was typed would be lost.
-    const fields = /** @type {NodeListOf<HTMLInputElement>} */ (shown.querySelectorAll("input, textarea"));
+    const fields = /** @type {NodeListOf<HTMLInputElement>} */ (shown.querySelectorAll("input:not([hidden], [type=checkbox]), textarea"));
     if (![...fields].some((field) => field.value !== field.defaultValue)) onClose();
   }}>
     <div class="title">

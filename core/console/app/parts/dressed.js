@@ -22,7 +22,7 @@ export function Dressed({ player, size }) {
     return () => clearTimeout(timer);
   }, [at]);
   // Without a cape it is the skin's picture, which never changes.
-  const path = skin ? (cape ? `/body/uuid/${uuid}?at=${settled.value.replace(/\D/g, "")}` : "/body/" + skin) : "/body/user/0";
+  const path = cape ? `/body/uuid/${uuid}?default=avatar&at=${settled.value.replace(/\D/g, "")}` : "/body/" + (skin || "user/0");
   return html`<${Viewer} id=${skin + "-" + cape} read=${() => outfitOf(skin, cape)} name=${name} isSmall=${true}>
     <${Picture} path=${path} parameter="height" size=${size} width=${size / 2} alt=${skin ? t("players.figure", { name }) : ""} class=${skin ? "" : "ghost"} />
   </${Viewer}>`;

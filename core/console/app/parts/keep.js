@@ -49,8 +49,19 @@ async function toggle(texture, put) {
   }
 }
 
+/**
+ * Adds what is to be worn to the closet, unless it is there.
+ * @param {number} tid
+ * @param {string} name
+ */
+export async function keep(tid, name) {
+  if ((await request("GET", "/api/textures/" + tid)).in_closet) return;
+  await request("POST", "/api/closet", { tid, name });
+  if ((await site()).costs.closet_item) refreshUser();
+}
+
 // Codes of the API.
-export const duplicate = 2;
+const duplicate = 2;
 const missing = 3;
 
 /**

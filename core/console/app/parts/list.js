@@ -132,9 +132,9 @@ export function indexedText() {
 
 /**
  * A search in the list of the page. It begins when the typing pauses, and at the first page of its results.
- * @param {{label: string, name?: string, isIndexed?: boolean}} props name of the parameter; isIndexed: a text has a least length
+ * @param {{label: string, name?: string, isIndexed?: boolean, isWhole?: boolean}} props name of the parameter; isIndexed: a text has a least length; isWhole: a part of it is another thing, so the search begins by Enter
  */
-export function Search({ label, name = "q", isIndexed = false }) {
+export function Search({ label, name = "q", isIndexed = false, isWhole = false }) {
   const timer = useSignal(0);
   const input = useRef(/** @type {HTMLInputElement | null} */ (null));
   const sought = parameter(name);
@@ -158,10 +158,10 @@ export function Search({ label, name = "q", isIndexed = false }) {
     }, 250);
   };
   // What an input method composes is no text yet. Its end is an event without a property, so its name is in lower case.
-  return html`<input ref=${input} type="search" aria-label=${label} placeholder=${label} defaultValue=${sought} oncompositionend=${seek}
-    onInput=${(/** @type {InputEvent} */ event) => {
+  return html`<input ref=${input} type="search" aria-label=${label} placeholder=${label} defaultValue=${sought} oncompositionend=${isWhole ? undefined : seek}
+    onChange=${isWhole ? seek : undefined} onInput=${(/** @type {InputEvent} */ event) => {
       if (event.isComposing) clearTimeout(timer.peek());
-      else seek();
+      else if (!isWhole) seek();
     }} />${isIndexed && html`<p class="hint" role="status">${isShort.value && t("list.short")}</p>`}`;
 }
 

@@ -2,7 +2,7 @@ import { useRef } from "preact/hooks";
 import { useSignal } from "@preact/signals";
 import { change } from "../router.js";
 import { t } from "../words.js";
-import { html, Picture } from "./basics.js";
+import { html, Picture, useSite } from "./basics.js";
 import { Dialog } from "./dialog.js";
 import { Fitting } from "./dressed.js";
 import { Chips, indexedText, Pager, parameter, Results, Search, useList } from "./list.js";
@@ -20,6 +20,7 @@ export function Wardrobe({ title, player, slot, onChoose, onFile, onClose }) {
   const isLibrary = parameter("from") === "library";
   const search = isLibrary ? indexedText() : parameter("q");
   const list = useList(isLibrary ? "/api/textures" : "/api/closet", isLibrary ? { type: slot, perPage, q: search } : { category: slot, perPage, q: search });
+  const cost = useSite()?.costs.closet_item ?? 0;
   const worn = slot === "skin" ? player.tid_skin : player.tid_cape;
   const tried = useSignal(worn);
   const name = useRef(""); // of what was tried on from the library
@@ -40,6 +41,7 @@ export function Wardrobe({ title, player, slot, onChoose, onFile, onClose }) {
       <div>
         <${Chips} label=${t("wardrobe.from")} name="from" values=${{ "": t("closet.title"), library: t("library.title") }} replace=${true} />
         <div class="search"><${Search} key=${isLibrary} label=${t(isLibrary ? "library.search" : "wardrobe.search")} isIndexed=${isLibrary} /></div>
+        ${isLibrary && cost > 0 && html`<p class="quiet">${t("library.cost", { n: cost })}</p>`}
         <${Results} ...${list} none=${none}>${!isLibrary && !search && html`<button type="button" class="main" onClick=${() => change({ from: "library" }, { replace: true })}>${t("closet.library")}</button>`}</${Results}>
         <ul class="grid">${list.list.value?.data.map((/** @type {Item} */ item) => html`<li key=${item.tid}>
           <button type="button" class="tile" aria-pressed=${item.tid === tried.value ? "true" : "false"} onClick=${() => { tried.value = item.tid; name.current = isLibrary ? item.name : ""; }}>

@@ -1,9 +1,9 @@
 import { useSignal } from "@preact/signals";
 import { href } from "../router.js";
-import { refreshUser, request } from "../session.js";
+import { request } from "../session.js";
 import { t } from "../words.js";
 import { html, notify, Picture, Reading, sentence, useRead, useSite } from "./basics.js";
-import { duplicate } from "./keep.js";
+import { keep } from "./keep.js";
 import { Dialog } from "./dialog.js";
 import { Fitting } from "./dressed.js";
 
@@ -25,12 +25,12 @@ export function Wear({ tid, type, name, onKeep, onClose }) {
     if (!player) return;
     onClose();
     try {
+      if (onKeep) {
+        await keep(tid, name);
+        onKeep();
+      }
       await request("PUT", `/api/players/${player.pid}/textures`, { [slot]: tid });
       notify(t("wear.done", { player: player.name, name }));
-      if (!onKeep) return;
-      await request("POST", "/api/closet", { tid, name }).catch((error) => { if (error.code !== duplicate) throw error; }); // by another tab
-      onKeep();
-      if (cost) refreshUser();
     } catch (error) {
       notify(sentence(error), "failed");
     }

@@ -47,8 +47,8 @@ export default function Audit() {
     <h1 tabindex="-1">${t("audit.title")}</h1>
     <div class="search">
       <${Filter} label=${t("audit.action")} name="action" values=${filter} />
-      <${Search} label=${t("audit.actor")} name="actor" />
-      <${Search} label=${t("audit.subject")} name="subject" />
+      <${Search} label=${t("audit.actor")} name="actor" isWhole=${true} />
+      <${Search} label=${t("audit.subject")} name="subject" isWhole=${true} />
     </div>
     <p class="results quiet" role="status" tabindex="-1">${entries?.length === 0 && t("audit.none")}</p>
     <${Reading} value=${page} ...${read} />

@@ -35,7 +35,7 @@ export default function Players() {
     <h1 tabindex="-1">${t("adminplayers.title")}</h1>
     <div class="search">
       <${Search} label=${t("adminplayers.name")} name="name" />
-      <${Search} label=${t("adminplayers.uid")} name="uid" />
+      <${Search} label=${t("adminplayers.uid")} name="uid" isWhole=${true} />
     </div>
     <${Results} ...${page} none=${t("adminplayers.none")} />
     <ul class="cards">${page.list.value?.data.map((/** @type {Player} */ shown) => html`<li key=${shown.pid}>
@@ -61,16 +61,16 @@ export default function Players() {
       </article></li>`)}</ul>
     <${Pager} label=${t("adminplayers.pages")} list=${page.list} />
     ${action === "rename" && player && html`<${Dialog} title=${t("action.renameName", { name: player.name })} onClose=${close}>
-      <${Form} action=${t("action.rename")} fields=${[{ name: "name", label: t("field.player"), defaultValue: player.name, maxlength: about?.player_name.max, autocomplete: "off", ...asTyped }]}
+      <${Form} action=${t("action.rename")} fields=${[{ name: "name", label: t("field.player"), defaultValue: player.name, maxlength: about?.player_name.max, autocomplete: "off", ...asTyped, required: true }]}
         onSubmit=${async (/** @type {any} */ values) => {
           put({ ...player, ...(await request("PUT", path(player) + "/name", values)).data });
           close();
         }} /></${Dialog}>`}
     ${action === "move" && player && html`<${Dialog} title=${t("adminplayers.moveTitle", { name: player.name })} onClose=${close}>
       <p>${t("adminplayers.moveText")}</p>
-      <${Form} action=${t("adminplayers.moveAction")} fields=${[{ name: "uid", label: t("adminplayers.newOwner"), defaultValue: player.owner_nickname, autocomplete: "off" }]}
+      <${Form} action=${t("adminplayers.moveAction")} fields=${[{ name: "uid", label: t("adminplayers.newOwner"), defaultValue: player.owner_nickname, autocomplete: "off", required: true }]}
         onSubmit=${async (/** @type {any} */ values) => {
-          await request("PUT", path(player) + "/owner", values.uid ? { uid: await userNumber(values.uid) } : {});
+          await request("PUT", path(player) + "/owner", { uid: await userNumber(values.uid) });
           close();
           page.reload(); // with the names
         }} /></${Dialog}>`}

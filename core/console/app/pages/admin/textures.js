@@ -22,7 +22,7 @@ export default function Textures() {
     <h1 tabindex="-1">${t("admintextures.title")}</h1>
     <div class="search">
       <${Search} label=${t("admintextures.search")} isIndexed=${true} />
-      <${Search} label=${t("admintextures.uploader")} name="uploader" />
+      <${Search} label=${t("admintextures.uploader")} name="uploader" isWhole=${true} />
       <${Filter} label=${t("admintextures.type")} name="type" values=${types} />
       <${Filter} label=${t("admintextures.sort")} name="sort" values=${{ "": t("admintextures.newest"), likes: t("admintextures.likes") }} />
     </div>
@@ -43,7 +43,7 @@ export default function Textures() {
       </article></li>`)}</ul>
     <${Pager} label=${t("admintextures.pages")} list=${page.list} />
     ${action === "change" && texture && html`<${Dialog} title=${t("admintextures.changeTitle", { name: texture.name })} onClose=${close}>
-      <${Form} action=${t("action.save")} fields=${[{ name: "name", label: t("admintextures.name"), defaultValue: texture.name, maxlength: about?.texture_name.max, autocomplete: "off" }]}
+      <${Form} action=${t("action.save")} fields=${[{ name: "name", label: t("admintextures.name"), defaultValue: texture.name, maxlength: about?.texture_name.max, autocomplete: "off", required: true }]}
         onSubmit=${async (/** @type {any} */ values) => {
           const change = { name: values.name, public: values.visible === "public", ...(texture.type !== "cape" && { type: values.type }) };
           put((await request("PUT", "/api/admin/textures/" + texture.tid, change)).data);

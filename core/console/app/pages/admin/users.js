@@ -30,7 +30,7 @@ function All() {
       <${Search} label=${t("adminusers.email")} name="email" />
       <form class="filter" onSubmit=${(/** @type {SubmitEvent} */ event) => {
         event.preventDefault();
-        const uid = String(new FormData(/** @type {HTMLFormElement} */ (event.currentTarget)).get("uid") ?? "");
+        const uid = String(new FormData(/** @type {HTMLFormElement} */ (event.currentTarget)).get("uid")).trim();
         if (uid) navigate("/admin/users?uid=" + encodeURIComponent(uid));
       }}>
         <input name="uid" aria-label=${t("adminusers.uid")} placeholder=${t("adminusers.uid")} />
@@ -89,7 +89,7 @@ function One({ uid }) {
    * @param {object} field
    */
   const form = (name, title, field) => html`<${Dialog} title=${title} onClose=${close}>
-    <${Form} action=${t("action.save")} fields=${[{ name, autocomplete: "off", ...field }]} onSubmit=${async (/** @type {any} */ values) => {
+    <${Form} action=${t("action.save")} fields=${[{ name, autocomplete: "off", required: true, ...field }]} onSubmit=${async (/** @type {any} */ values) => {
       const value = name === "score" ? values.score && Number(values.score) : values[name];
       const answer = await request("PUT", path + "/" + name, { [name]: value });
       user.value = { user: answer.data };
