@@ -97,6 +97,9 @@ func TestIndex(t *testing.T) {
 					"%s %s: %d, %d bytes; want the index page", method, path, got.Status, len(got.Body))
 			}
 		}
+		for query, status := range map[string]int{"": 404, "?tid=": 404, "?tid=x": 404, "?tid=0": 404, "?tid=5": 200} {
+			testenv.Equal(t, c.Get(t, "/console/texture"+query).Status, status, "the status of /console/texture%s", query)
+		}
 		testenv.Contains(t, body, `<meta name="pictures" content="`+site.PicturesURL+`">`, "the index page")
 		again := c.Send(t, "GET", "/console/", coretest.Body{}, "If-None-Match", index.Header.Get("ETag"))
 		again.HasStatus(t, 304)
