@@ -121,7 +121,7 @@ func TestNoDeadEnds(t *testing.T) {
 		w.isAt(t, test.page, test.heading)
 	}
 
-	w.expect("/api/textures", "/api/textures/26")
+	w.expect("/api/textures", "/api/textures/26", "/console/texture")
 	w.visit(t, "/library?page=999")
 	w.isAt(t, "/library?page=2", "Library")
 	w.arrive(t, "/texture", "Not found")

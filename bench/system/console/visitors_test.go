@@ -25,7 +25,7 @@ func TestVisitors(t *testing.T) {
 			w.do(t, chromedp.Navigate(s.EdgeURL+page.path+query))
 			w.sees(t, text)
 			w.loadAll(t)
-			if moved := eval[float64](t, w, "window.moved"); moved > 0 {
+			if moved := eval[float64](t, w, "window.moved"); moved > mostMoved {
 				t.Errorf("%s moves by %.3f: %s", page.path+query, moved, eval[string](t, w, `window.movers.join("; ")`))
 			}
 			if bytes := eval[int](t, w, `performance.getEntriesByType("navigation")[0].transferSize`); bytes > 20<<10 {
