@@ -99,7 +99,7 @@ func quickRun(t *testing.T, only string) *results.Run {
 // Scenarios run to their end. Each kind of subject is among them.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	for _, only := range []string{"warm", "cold", "upload", "unknown accounts", "freshness of three edges", "batch", "flood of heads", "unknown names", hits, foreign} {
+	for _, only := range []string{"warm", "cold", "API read", "upload", "unknown accounts", "freshness of three edges", "batch", "flood of heads", "unknown names", hits, foreign} {
 		t.Run(only, func(t *testing.T) {
 			t.Parallel()
 			run := quickRun(t, only)

@@ -53,7 +53,7 @@ func (l *Local) RunWithServices(inMemory bool, settings, command []string) int {
 	// The data are removed, so nothing needs to be synced to disk. Tests make many connections, so
 	// their passwords are checked without the 4,096 rounds of SCRAM.
 	l.startPostgres(filepath.Join(data, "postgres"), "md5",
-		append([]string{"fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300"}, settings...)...)
+		append([]string{"fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300", "track_activity_query_size=8kB"}, settings...)...)
 	l.startMinIO(filepath.Join(l.state, "minio"))
 	_ = starting.Close() // the ports are in use now, so the next process will choose others
 
