@@ -1,9 +1,10 @@
-import { html, useSite } from "../parts/basics.js";
+import { useEffect } from "preact/hooks";
+import { signal } from "@preact/signals";
+import { html, notify, sentence, useSite } from "../parts/basics.js";
 import { Card } from "../parts/card.js";
 import { Keep } from "../parts/keep.js";
 import { Chips, editing, Filter, indexedText, Pager, parameter, Results, Search, useList } from "../parts/list.js";
 import { Icon } from "../parts/menu.js";
-import { Wear } from "../parts/wear.js";
 import { change, changedPath, closeDialog, href } from "../router.js";
 import { user } from "../session.js";
 import { number, t } from "../words.js";
@@ -11,6 +12,9 @@ import { number, t } from "../words.js";
 /** @typedef {import("../parts/keep.js").Texture} Texture */
 
 const perPage = 24;
+
+/** The dialog in which a texture is tried on: a fifth of what the page takes, so it is loaded when it is asked for. */
+const wear = signal(/** @type {{Dialog: any} | null} */ (null));
 
 /** The textures of the site: the public ones and the user's own. */
 export default function Library() {
@@ -29,6 +33,9 @@ export default function Library() {
   const isFiltered = Boolean(q || parameter("type") || uploader);
 
   const worn = textures.find((texture) => String(texture.tid) === parameter("wear"));
+  useEffect(() => {
+    if (worn && !wear.value) import("../parts/wear.js").then(({ Wear: Dialog }) => { wear.value = { Dialog }; }, (error) => notify(sentence(error), "failed"));
+  }, [Boolean(worn)]);
   return html`<section>
     <h1 tabindex="-1">${t("library.title")}</h1>
     <div class="search"><${Search} label=${t("library.search")} isIndexed=${true} /></div>
@@ -58,7 +65,7 @@ export default function Library() {
       ${account && html`<button type="button" class="tonal" aria-label=${t("closet.wearName", { name: texture.name })} onClick=${() => change({ wear: String(texture.tid) }, { isDialog: true })}>${t("closet.wear")}</button>`}
     </${Card}>`)}</ul>
     <${Pager} label=${t("library.pages")} list=${list} />
-    ${account && worn && html`<${Wear} tid=${worn.tid} type=${worn.type} name=${worn.name} onClose=${() => closeDialog("wear")}
+    ${account && worn && wear.value && html`<${wear.value.Dialog} tid=${worn.tid} type=${worn.type} name=${worn.name} onClose=${() => closeDialog("wear")}
       onKeep=${worn.in_closet ? undefined : () => put({ ...worn, in_closet: true, likes: worn.likes + 1 })} />`}
   </section>`;
 }
