@@ -279,7 +279,7 @@ func (s *Server) handlePage(rc *fasthttp.RequestCtx) error {
 	}
 	name := "/" + strings.Trim(strings.TrimPrefix(requested, Root), "/")
 	index, ok := s.index(name)
-	if tid, err := rc.QueryArgs().GetUint("tid"); name == "/texture" && (err != nil || tid == 0) {
+	if name == "/texture" && rc.QueryArgs().GetUintOrZero("tid") == 0 {
 		ok = false
 	}
 	index.Serve(rc)

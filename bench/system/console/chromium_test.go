@@ -54,7 +54,7 @@ func TestMain(m *testing.M) {
 // program returns the path of Chromium. Where it is not installed the test is skipped.
 func program(tb testing.TB) string {
 	tb.Helper()
-	const name = "chromium-headless-shell" // of a walk it takes half the processor time that chromium takes
+	const name = "chromium-headless-shell" // a walk in it takes half the processor time of one in chromium
 	path, err := exec.LookPath(name)
 	if err != nil {
 		testenv.Skip(tb, name+" is not installed, or not in PATH: deploy/dev/install "+name+" installs it")

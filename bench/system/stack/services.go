@@ -51,7 +51,8 @@ func (l *Local) RunWithServices(inMemory bool, settings, command []string) int {
 		environ = append(environ, "GOTMPDIR="+cmp.Or(os.Getenv("GOTMPDIR"), os.TempDir()), "TMPDIR="+temporary)
 	}
 	// The data are removed, so nothing needs to be synced to disk. Tests make many connections, so
-	// their passwords are checked without the 4,096 rounds of SCRAM.
+	// their passwords are checked without the 4,096 rounds of SCRAM. Benchmarks read a query of core
+	// from pg_stat_activity, which by default has 1 KiB of it.
 	l.startPostgres(filepath.Join(data, "postgres"), "md5",
 		append([]string{"fsync=off", "synchronous_commit=off", "full_page_writes=off", "max_connections=300", "track_activity_query_size=8kB"}, settings...)...)
 	l.startMinIO(filepath.Join(l.state, "minio"))

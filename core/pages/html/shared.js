@@ -60,18 +60,14 @@ async function show() {
   const canvas = document.createElement("canvas");
   // The library would report it to the console before it throws. It gets the same context.
   if (!canvas.getContext("webgl2", { antialias: false })) throw new Error(failed);
-  const [{ skinSheet, capeSheet }, skinImage, capeImage] = await Promise.all([
+  const [{ skinSheet, capeSheet, light }, skinImage, capeImage] = await Promise.all([
     import(files + "/app/parts/sheet.js"), skin && image(skin), cape && image(cape), import(files + "/vendor/skinview3d.js"),
   ]);
   canvas.setAttribute("role", "img");
   canvas.setAttribute("aria-label", label);
   const { clientWidth: width, clientHeight: height } = figures;
   const viewer = new skinview3d.SkinViewer({ canvas, width, height, renderPaused: true });
-  // As in the console: the front as it is, and the other side darker.
-  viewer.globalLight.intensity = 0.6 * Math.PI;
-  viewer.cameraLight.intensity = 0.7 * Math.PI;
-  viewer.cameraLight.decay = 0;
-  viewer.cameraLight.position.set(-60, 60, 0);
+  light(viewer);
   viewer.controls.enableZoom = false; // the wheel and two fingers move the page
   viewer.controls.addEventListener("change", () => viewer.renderPaused && viewer.render());
   if (skinImage) {

@@ -68,3 +68,15 @@ export function capeSheet(image) {
     isFaceless: [capeFaces.outside, capeFaces.inside].every((face) => isBlank(copy.drawing, scaled(face))),
   };
 }
+
+/**
+ * Sets the lights of a viewer. Surfaces reflect 1/π. The light at the viewer's upper left shows the front as it is, and the other
+ * side darker.
+ * @param {skinview3d.SkinViewer} viewer
+ */
+export function light(viewer) {
+  viewer.globalLight.intensity = 0.6 * Math.PI;
+  viewer.cameraLight.intensity = 0.7 * Math.PI;
+  viewer.cameraLight.decay = 0;
+  viewer.cameraLight.position.set(-60, 60, 0);
+}

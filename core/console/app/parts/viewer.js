@@ -5,7 +5,7 @@ import { request } from "../session.js";
 import { t } from "../words.js";
 import { html, pictures } from "./basics.js";
 import { Icon } from "./menu.js";
-import { capeSheet, newSheet, skinSheet } from "./sheet.js";
+import { capeSheet, light, newSheet, skinSheet } from "./sheet.js";
 
 /** @typedef {"none" | "idle" | "walk" | "run"} Animation */
 /** @typedef {"steve" | "alex" | "cape"} Type */
@@ -216,11 +216,7 @@ async function open(canvas, isFast) {
   await import("../../vendor/skinview3d.js");
   const { clientWidth: width, clientHeight: height } = /** @type {HTMLElement} */ (canvas.parentElement);
   const viewer = new skinview3d.SkinViewer({ canvas, width, height, renderPaused: true });
-  // Surfaces reflect 1/π. The light at the viewer's upper left shows the front as it is, and the other side darker.
-  viewer.globalLight.intensity = 0.6 * Math.PI;
-  viewer.cameraLight.intensity = 0.7 * Math.PI;
-  viewer.cameraLight.decay = 0;
-  viewer.cameraLight.position.set(-60, 60, 0);
+  light(viewer);
   viewer.autoRotateSpeed = 0.6; // in radians a second: once around in 10 seconds
   viewer.controls.enableZoom = false; // the wheel and two fingers move the page
   canvas.style.touchAction = "pan-y";
