@@ -66,7 +66,7 @@ func (c testCore) follow(t *testing.T, from edgeproto.Cursor) <-chan edgeproto.E
 	return events
 }
 
-const testTimeout = 10 * time.Second
+const testTimeout = 2 * time.Minute
 
 // next returns the next event for which wanted returns true.
 func next(t *testing.T, events <-chan edgeproto.Event, wanted func(edgeproto.Event) bool) edgeproto.Event {

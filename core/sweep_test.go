@@ -309,7 +309,7 @@ func (s *sweepEnv) awaitUpload(t *testing.T, hash skin.Hash, ended chan error) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(20 * time.Second); ; {
+	for deadline := time.After(2 * time.Minute); ; {
 		var waits bool
 		if err := s.conn.QueryRow(t.Context(),
 			"SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND classid::bigint << 32 | objid::bigint = $1)",

@@ -103,7 +103,7 @@ func (s *testServer) connect(t *testing.T, from, sent string) net.Conn {
 	t.Helper()
 	conn := testenv.Must(s.dial(t.Context(), from))(t)
 	t.Cleanup(func() { _ = conn.Close() })
-	testenv.Do(t, conn.SetDeadline(time.Now().Add(20*time.Second)))
+	testenv.Do(t, conn.SetDeadline(time.Now().Add(time.Minute)))
 	_, _ = io.WriteString(conn, sent) // a rejected TLS connection is closed already
 	return conn
 }

@@ -56,7 +56,7 @@ func exchangeAs(t *testing.T, address, request, before string, byByte bool) (ans
 	if before == "together" {
 		readResponse(t, conn, reader)
 	}
-	_ = conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 	got, err := io.ReadAll(reader)
 	return string(got), !errors.Is(err, os.ErrDeadlineExceeded)
 }
@@ -101,7 +101,7 @@ func firstAndSecond(t *testing.T, address, name string, test func(t *testing.T, 
 // readResponse reads a response, and returns its status and whether it closes the connection.
 func readResponse(t *testing.T, conn net.Conn, reader *bufio.Reader) (status int, last bool) {
 	t.Helper()
-	_ = conn.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetReadDeadline(time.Now().Add(time.Minute))
 	response, err := http.ReadResponse(reader, nil)
 	testenv.Do(t, err)
 	_, _ = io.Copy(io.Discard, response.Body)

@@ -44,7 +44,7 @@ func TestSendBufferOfUnreadResponses(t *testing.T) {
 	unsentBytes := 0
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(20 * time.Second); closed.Load() < conns; <-tick.C {
+	for deadline := time.Now().Add(2 * time.Minute); closed.Load() < conns; <-tick.C {
 		for _, n := range unsent(t, address) {
 			unsentBytes = max(unsentBytes, n)
 		}

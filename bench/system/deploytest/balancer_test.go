@@ -412,7 +412,7 @@ func (r *fakeReadiness) set(t *testing.T, status int32) {
 	for range 4 {
 		select {
 		case <-r.polled:
-		case <-time.After(30 * time.Second):
+		case <-time.After(2 * time.Minute):
 			t.Fatal("the balancer does not check readiness")
 		}
 	}

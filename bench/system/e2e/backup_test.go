@@ -341,18 +341,18 @@ func fetchAll(t *testing.T, edge *stack.Process, paths []string) map[string]stri
 	return answers
 }
 
-// eventually waits for half a minute until problem returns "".
+// eventually waits for two minutes until problem returns "".
 func eventually(t *testing.T, what string, problem func() string) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.Now().Add(30 * time.Second); ; <-tick.C {
+	for deadline := time.Now().Add(2 * time.Minute); ; <-tick.C {
 		match := problem()
 		if match == "" {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("not within half a minute: %s\n%s", what, match)
+			t.Fatalf("not within two minutes: %s\n%s", what, match)
 		}
 	}
 }

@@ -63,7 +63,7 @@ func startFakeCDN(t *testing.T) (*fakeCDN, string) {
 // await waits for a purge of a tag, and calls check before it responds.
 func (c *fakeCDN) await(t *testing.T, tag string, check func()) {
 	t.Helper()
-	deadline := time.After(30 * time.Second)
+	deadline := time.After(2 * time.Minute)
 	for {
 		select {
 		case p := <-c.purges:

@@ -32,8 +32,9 @@ func (s StreamResponse) IsLast() bool {
 // ErrStatusLine is returned for a response that does not begin with an HTTP/1 status line.
 var ErrStatusLine = errors.New("no status line")
 
-// exchangeTimeout bounds all responses on a connection.
-const exchangeTimeout = 20 * time.Second
+// exchangeTimeout bounds all responses on a connection. Drawing one picture takes more than 20 s
+// with the race detector beside a full machine.
+const exchangeTimeout = 5 * time.Minute
 
 // Exchange sends a stream and its end on a new connection. It returns the responses until the
 // server closes the connection. The error says that the server did not close it, or sent
