@@ -59,8 +59,8 @@ type DB struct {
 	library        readPool // for lists of textures: a standby, or the same as reads
 	feed           *pgxpool.Pool
 
-	sessionBatcher *batcher[core.User]
-	profileBatcher *batcher[profileRow]
+	sessionBatcher *batcher[sessionQuery, core.User]
+	profileBatcher *batcher[statement, profileRow]
 	lists          listLimits
 	rowLimits      rowLimits
 
@@ -155,7 +155,7 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 		}
 		db.library.clientLimits, db.lists = newClientLimits(db.library.Pool, 0), newListLimits(int(forReads)-1) // one is for CheckLibrary
 	}
-	db.sessionBatcher, db.profileBatcher = newBatcher[core.User](db.reads), newBatcher[profileRow](db.reads)
+	db.sessionBatcher, db.profileBatcher = newBatcher(db.reads, queueSessions), newBatcher(db.reads, queueEach[profileRow])
 	return db, nil
 }
 

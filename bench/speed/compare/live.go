@@ -145,14 +145,13 @@ func (e *env) beside(veneer func(round int) outcome, other subject) []subject {
 	return []subject{{name: "Veneer", measure: veneer}, other}
 }
 
-// pgbench returns pgbench as a subject. Its rounds are whole seconds, in a quick run enough of them for
-// it to connect on a busy machine.
+// pgbench returns pgbench as a subject. Its rounds are whole seconds, in a quick run a few transactions.
 func (e *env) pgbench(start func() *site.Pgbench) subject {
 	const name = "pgbench"
 	if _, missing := e.version(baseline.Pgbench); missing != nil {
 		return subject{name: name, missing: missing.Error()}
 	}
-	p, each := start(), time.Duration(e.quick(int(siteEach), int(3*time.Second)))
+	p, each := start(), time.Duration(e.quick(int(siteEach), 0))
 	return subject{name: name, measure: func(int) outcome { return outcome{figure: p.Rate(e, each)} }}
 }
 
