@@ -196,8 +196,21 @@ func (c *conn) startHead() {
 func (c *conn) beginResponse(rc *fasthttp.RequestCtx, ready time.Time) (last bool) {
 	c.readyAt, c.writeDeadline.due = ready.Sub(c.opened), true
 	// Under TLS, Write gets records and not what the server writes.
-	c.isLarge = bodySize(rc) >= writeBuffer && c.listener.tls == nil
+	c.isLarge = c.listener.tls == nil && overflows(rc)
 	return c.listener.draining.Load()
+}
+
+// overflows reports whether a response takes more than a server's write buffer. The server adds more to
+// its head than is counted here: the status line and Date.
+func overflows(rc *fasthttp.RequestCtx) bool {
+	size := bodySize(rc)
+	if size < writeBuffer/2 {
+		return false
+	}
+	for name, value := range rc.Response.Header.All() {
+		size += len(name) + len(value) + len(": \r\n")
+	}
+	return size >= writeBuffer
 }
 
 // Read reads. The timeout starts with the first call after each change of state, and all

@@ -222,8 +222,13 @@ func TestLargeResponseIsOneWrite(t *testing.T) {
 	f("more", "more")
 	f(full, full)
 
+	// One that is large with its head only.
+	c.beginResponse(request(c, writeBuffer-20), time.Now())
+	f(full)
+	f("r", full, "r")
+
 	// A smaller one may be complete.
-	c.beginResponse(request(c, writeBuffer-1), time.Now())
+	c.beginResponse(request(c, writeBuffer-200), time.Now())
 	f(full, full)
 
 	// A pipeline of large ones; the server buffers their last parts.

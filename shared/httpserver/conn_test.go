@@ -258,3 +258,17 @@ func TestTCPKeepAlive(t *testing.T) {
 	}
 	testenv.Check(t, on != 0, "keep-alive is off")
 }
+
+// Responses of about the size of the write buffer arrive whole, on one connection.
+func TestResponsesAroundTheWriteBuffer(t *testing.T) {
+	t.Parallel()
+	opts := httpserver.Options{Listener: t.Name(), Log: silent(), Limits: limits()}
+	address := serveTCP(t, opts.NewServer(func(rc *fasthttp.RequestCtx) {
+		rc.Response.SetBodyRaw(make([]byte, rc.QueryArgs().GetUintOrZero("n")))
+	}))
+	client := fasthttp.HostClient{Addr: address}
+	for n := 3500; n < 4200; n++ {
+		status, body, err := client.Get(nil, fmt.Sprintf("http://%s/?n=%d", address, n))
+		testenv.Check(t, err == nil && status == fasthttp.StatusOK && len(body) == n, "a body of %d bytes: %d, %d bytes, %v", n, status, len(body), err)
+	}
+}
