@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -44,6 +45,25 @@ const (
 var hopByHop = []string{
 	fasthttp.HeaderConnection, "Keep-Alive", "Proxy-Connection", fasthttp.HeaderProxyAuthenticate, fasthttp.HeaderProxyAuthorization,
 	fasthttp.HeaderTE, fasthttp.HeaderTrailer, fasthttp.HeaderTransferEncoding, fasthttp.HeaderUpgrade, fasthttp.HeaderExpect,
+}
+
+// The headers of clients' requests and of core's responses that are not forwarded.
+var (
+	keptFromCore = newHeaderSet(hopByHop, tracing.HeaderNames(), []string{
+		fasthttp.HeaderHost, clientip.HeaderForwardedHost, fasthttp.HeaderXForwardedFor, fasthttp.HeaderForwarded, headerRequestID,
+	})
+	keptFromClients = newHeaderSet(hopByHop, []string{headerRequestID})
+)
+
+// headerSet holds names of headers as fasthttp writes them, in which X-Request-ID is X-Request-Id.
+type headerSet map[string]struct{}
+
+func newHeaderSet(lists ...[]string) headerSet {
+	set := headerSet{}
+	for _, name := range slices.Concat(lists...) {
+		set[http.CanonicalHeaderKey(name)] = struct{}{}
+	}
+	return set
 }
 
 // upstream is core's public listener, to which /api and /console are forwarded.
@@ -188,7 +208,7 @@ func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, target
 	request.URI().SetScheme(u.scheme)
 	request.URI().SetHost(u.host)
 	request.Header.SetNoDefaultContentType(true)
-	copyHeader(&request.Header, &rc.Request.Header, append(tracing.HeaderNames(), fasthttp.HeaderHost, clientip.HeaderForwardedHost, fasthttp.HeaderXForwardedFor, fasthttp.HeaderForwarded, headerRequestID)...)
+	copyHeader(&request.Header, &rc.Request.Header, keptFromCore)
 	request.Header.SetHost(u.host)
 	request.Header.Set(fasthttp.HeaderXForwardedFor, u.opts.Proxies.ClientIP(rc).String())
 	request.Header.Set(clientip.HeaderForwardedHost, u.opts.Proxies.RequestedHost(rc))
@@ -226,7 +246,7 @@ func (u *upstream) exchange(ctx context.Context, rc *fasthttp.RequestCtx, target
 	}
 	rc.SetStatusCode(response.StatusCode())
 	response.Header.SetNoDefaultContentType(true)
-	copyHeader(&rc.Response.Header, &response.Header, headerRequestID)
+	copyHeader(&rc.Response.Header, &response.Header, keptFromClients)
 	rc.Response.Header.Set(headerCacheStatus, cacheStatusNoCache)
 	rc.Response.SwapBody(response.SwapBody(nil))
 	return nil
@@ -239,16 +259,17 @@ type header interface {
 	AddBytesKV(key, value []byte)
 }
 
-// copyHeader copies a header in its order, without hop-by-hop and omitted ones.
-func copyHeader(to, from header, omitted ...string) {
-	omitted = append(omitted, hopByHop...)
+// copyHeader copies a header in its order, without omitted ones and those that its Connection header names.
+func copyHeader(to, from header, omitted headerSet) {
+	var named []string
 	for _, line := range from.PeekAll(fasthttp.HeaderConnection) {
 		for name := range strings.SplitSeq(string(line), ",") {
-			omitted = append(omitted, strings.TrimSpace(name))
+			named = append(named, strings.TrimSpace(name))
 		}
 	}
 	for name, value := range from.All() {
-		if !slices.ContainsFunc(omitted, func(o string) bool { return strings.EqualFold(o, string(name)) }) {
+		_, isOmitted := omitted[string(name)]
+		if !isOmitted && !slices.ContainsFunc(named, func(n string) bool { return strings.EqualFold(n, string(name)) }) {
 			to.AddBytesKV(name, value)
 		}
 	}
