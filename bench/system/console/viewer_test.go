@@ -26,7 +26,7 @@ import (
 func (tab *tab) watchViewers(t *testing.T) {
 	t.Helper()
 	eval[bool](t, tab, `(async () => {
-		await import(document.querySelector("script[type=module]").src.replace("app/main.js", "vendor/skinview3d.js"));
+		await import(document.querySelector("script[src$=\"app/main.js\"]").src.replace("app/main.js", "vendor/skinview3d.js"));
 		globalThis.viewers = [];
 		skinview3d.SkinViewer = class extends skinview3d.SkinViewer {
 			constructor(options) {

@@ -1,8 +1,7 @@
 // Requests to the API. The bearer token lies in this module's memory only; an HttpOnly cookie, which
 // the routes under /console/session get and set, brings it back after a reload.
 import { signal } from "@preact/signals";
-
-const sessionURL = "/console/session";
+import { fetchInTime, patience, sessionURL, takeFirst } from "./start.js";
 
 /**
  * @typedef {object} User
@@ -98,21 +97,6 @@ export const pause = (milliseconds) => new Promise((resolve) => setTimeout(resol
 // long as the server asks to wait.
 const attempts = 5;
 
-/** How long there may be no answer, in milliseconds. Over a lost connection there is none for minutes. */
-const patience = 30_000;
-
-/**
- * Sends a request like fetch, and gives up if there is no answer in time.
- * @param {string} url
- * @param {RequestInit} init
- */
-function fetchInTime(url, init) {
-  const ending = new AbortController();
-  setTimeout(() => ending.abort(new DOMException("there is no answer", "TimeoutError")), patience);
-  init.signal?.addEventListener("abort", () => ending.abort(init.signal?.reason));
-  return fetch(url, { ...init, signal: ending.signal });
-}
-
 /** @typedef {(part: number) => void} OnProgress part: how much is sent, from 0 to 1 */
 
 /**
@@ -168,7 +152,7 @@ async function send(url, init, repeatable, onProgress) {
     let failure;
     let isSilent = false;
     try {
-      const response = await (onProgress ? fetchWithProgress(url, init, onProgress) : fetchInTime(url, init));
+      const response = await (onProgress ? fetchWithProgress(url, init, onProgress) : attempt === 1 && takeFirst(url) || fetchInTime(url, init));
       const isJSON = response.headers.get("Content-Type")?.startsWith("application/json");
       const body = isJSON ? await response.json() : null;
       if (response.ok) return body;

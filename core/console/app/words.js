@@ -1,5 +1,6 @@
 // Words in the reader's language, and dates, numbers and plurals by Intl.
 import { signal } from "@preact/signals";
+import { asked, importWords, languageNames, preferred, storedLanguage } from "./start.js";
 
 /** @typedef {keyof typeof import("./words/en.js").default} Key */
 /** @typedef {string | Partial<Record<Intl.LDMLPluralRule, string>>} Text */
@@ -10,11 +11,11 @@ const tagOf = (/** @type {string} */ name) => {
   return script === "Latn" ? language : language + "-" + script;
 };
 
-/** The languages by their own names: those of the files in words, which the server knows. */
-export const languages = Object.fromEntries((document.querySelector('meta[name="languages"]')?.getAttribute("content") ?? "en").split(" ")
+/** The languages by their own names. */
+export const languages = Object.fromEntries(languageNames
   .map((name) => [name, new Intl.DisplayNames(tagOf(name), { type: "language" }).of(tagOf(name)) ?? name]));
 
-/** @typedef {string} Language */
+/** @typedef {import("./start.js").Language} Language */
 
 /** @type {Record<Key, Text>} */
 let words;
@@ -24,18 +25,6 @@ let sentences = [];
 
 /** The language of the words that are shown; empty until they are loaded. */
 export const language = signal(/** @type {Language | ""} */ (""));
-
-/**
- * Returns what remember has kept, empty for nothing. A browser may have no storage for the site.
- * @param {string} name
- */
-export function recall(name) {
-  try {
-    return localStorage.getItem(name) ?? "";
-  } catch {
-    return "";
-  }
-}
 
 /**
  * Keeps a choice in this browser, if it can.
@@ -49,8 +38,6 @@ export function remember(name, value) {
     // It lasts until the page is left.
   }
 }
-
-const stored = "veneer.language";
 
 /** The locale of dates, numbers and sizes: the language, with the region that the browser has for it. */
 let locale = "en";
@@ -71,21 +58,6 @@ function localeOf(language) {
   }) ?? language;
 }
 
-/** @returns {Language} */
-function preferred() {
-  for (const wanted of [recall(stored), ...navigator.languages]) {
-    const primary = wanted.toLowerCase().split("-")[0];
-    if (Object.keys(languages).includes(primary)) return primary;
-  }
-  return "en";
-}
-
-/** Returns the language that was chosen on a page for visitors, from which a link led here. @returns {Language | undefined} */
-function asked() {
-  const wanted = new URLSearchParams(location.search).get("lang");
-  return /** @type {Language[]} */ (Object.keys(languages)).find((name) => name === wanted);
-}
-
 /**
  * Loads a language, and keeps the choice; without one, that of the browser.
  * @param {Language} [chosen]
@@ -93,8 +65,8 @@ function asked() {
 export async function load(chosen = asked()) {
   const loaded = chosen ?? preferred();
   /** @type {{default: Record<Key, Text>, sentences?: Record<string, string>}} */
-  const module = await import(`./words/${loaded}.js`);
-  if (chosen) remember(stored, chosen);
+  const module = await importWords(loaded);
+  if (chosen) remember(storedLanguage, chosen);
   locale = localeOf(loaded);
   words = module.default;
   sentences = Object.entries(module.sentences ?? {}).map(([sentence, text]) => [patternOf(sentence), text]);
