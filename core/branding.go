@@ -22,10 +22,10 @@ import (
 // CORE_SITE_PAGES.
 type Branding struct {
 	Name        string `env:"NAME" envDefault:"Veneer" help:"the site's name, in pages, e-mail and launchers; no password may be it"`
-	Description string `env:"DESCRIPTION" example:"Skins and capes for the players of our servers." help:"a sentence about the site, for visitors, search engines and shared links"`
+	Description string `env:"DESCRIPTION" example:"Skins and capes for the players of our servers." help:"a sentence about the site, for visitors, search engines and shared links; empty: Veneer's own"`
 	Contact     string `env:"CONTACT" example:"help@example.org" help:"e-mail address or URL at which people reach the operator"`
 	Accent      string `env:"ACCENT" envDefault:"#1f6b3a" help:"colour of links and buttons, as #RRGGBB, with a contrast (WCAG) of at least 4.5 on light pages; dark pages have a lighter shade where it has less there"`
-	LogoFile    string `env:"LOGO" example:"/etc/veneer/site/logo.png" help:"PNG file of a square picture beside the name, of at most 256 KiB; empty: none"`
+	LogoFile    string `env:"LOGO" example:"/etc/veneer/site/logo.png" help:"PNG file of a square picture beside the name, of at most 256 KiB; empty: a green face"`
 	PagesDir    string `env:"PAGES" example:"/etc/veneer/site" help:"directory of Markdown files: rules.md, terms.md, privacy.md and announcement.md, and in other languages as terms.zh.md; read again when they change; empty: none"`
 }
 

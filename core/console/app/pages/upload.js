@@ -166,7 +166,7 @@ function Done({ upload, players }) {
       ${players && players.length > 1 && html`<select aria-label=${t("upload.wearer", { name })} onChange=${(/** @type {any} */ event) => { chosen.value = event.currentTarget.value; }}>
         ${players.map((one) => html`<option key=${one.pid} value=${one.pid} selected=${one === player}>${one.name}</option>`)}
       </select>`}
-      <button type="button" aria-label=${t("upload.wearName", { player: player.name, name })} onClick=${wear}>${t("upload.wear", { player: player.name })}</button>
+      <button type="button" class="main" aria-label=${t("upload.wearName", { player: player.name, name })} onClick=${wear}>${t("upload.wear", { player: player.name })}</button>
     </div>`}
     ${players?.length === 0 && html`<p class="quiet">${t("upload.noPlayers")} <a href=${href("/players")}>${t("players.add")}</a></p>`}
     <div class="buttons">
