@@ -16,6 +16,7 @@ type ClosetItem struct {
 type ClosetQuery struct {
 	Capes   bool   // capes instead of skins
 	Name    string // part of the item's name, case-insensitive; empty for all
+	ByName  bool   // in the order of their names, instead of the newest first
 	Page    int    // from 1
 	PerPage int
 }

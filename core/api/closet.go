@@ -74,6 +74,13 @@ func parseClosetQuery(rc *fasthttp.RequestCtx) (core.ClosetQuery, error) {
 	default:
 		f.AddError("category", "The category must be skin or cape.")
 	}
+	switch strings.TrimSpace(f.OptionalStr("sort", "newest")) {
+	case "newest":
+	case "name":
+		query.ByName = true
+	default:
+		f.AddError("sort", "The order must be newest or name.")
+	}
 	return query, f.Err()
 }
 

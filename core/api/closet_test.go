@@ -84,6 +84,11 @@ func TestClosetPages(t *testing.T) {
 	f("perPage=100", 100, 1, 7, 1, 1, "Item 7", "Item 6", "Item 5", "Item 4", "Item 3", "Item 2", "Item 1")
 	f("perPage=3&page=2&perPage=1&other=1", 3, 4, 6, 2, 3, "Item 4", "Item 3", "Item 2")
 
+	f("sort=name", 6, 1, 6, 1, 2, "Item 1", "Item 2", "Item 3", "Item 4", "Item 5", "Item 6")
+	f("sort=name&page=2&q=item", 6, 7, 7, 2, 2, "Item 7")
+	c.site.Exec(t, "UPDATE closet_items SET item_key = NULL") // as a core of a former release leaves it
+	f("sort=name&perPage=2", 2, 1, 2, 1, 4, "Item 1", "Item 2")
+
 	// Items added at the same time have a stable order, so that no item is on two pages.
 	c.site.Exec(t, "UPDATE closet_items SET added_at = now()")
 	f("perPage=4", 4, 1, 4, 1, 2, "Item 7", "Item 6", "Item 5", "Item 4")
@@ -130,6 +135,9 @@ func TestClosetRefuses(t *testing.T) {
 
 	for _, category := range []string{"", "hat", "steve", "Skin", "skin,cape", "%00"} {
 		f("category="+category, "category")
+	}
+	for _, sort := range []string{"", "likes", "Name"} {
+		f("sort="+sort, "sort")
 	}
 	for _, page := range []string{"0", "-1", "one", "1.5", "1e3", "0x1", "2147483649", "9223372036854775807", "99999999999999999999"} {
 		f("page="+page, "page")

@@ -25,18 +25,25 @@ const closetColumns = `coalesce(t.tid, 0) AS id, coalesce(t.name, '') AS name, t
 	coalesce(t.uploader, 0) AS uploader, coalesce(t.public, false) AS public, coalesce(t.upload_at, 'epoch') AS upload_at, coalesce(t.likes, 0) AS likes,
 	coalesce((SELECT nickname FROM users WHERE uid = t.uploader), '') AS uploader_nickname, coalesce(p.item_name, '') AS item_name`
 
-// selectCloset returns the total even if the page is empty, and whether a search may have
-// missed items that lack a search key.
-const selectCloset = `
+var (
+	selectClosetByTime = selectCloset("added_at DESC, tid DESC", "$3 <> ''")
+	selectClosetByName = selectCloset("item_key COLLATE \"C\", tid", "true")
+)
+
+// selectCloset returns the total even if the page is empty, and whether an order or a search, which need
+// search keys, may have missed items that lack one.
+func selectCloset(order, needKeys string) string {
+	return `
 	WITH page AS (
-		SELECT tid, added_at, item_name` + closetItems + `
-		ORDER BY added_at DESC, tid DESC LIMIT $4 OFFSET ($5::bigint - 1) * $4
+		SELECT tid, added_at, item_name, item_key` + closetItems + `
+		ORDER BY ` + order + ` LIMIT $4 OFFSET ($5::bigint - 1) * $4
 	), totals AS (
 		SELECT count(*) AS total` + closetItems + `
 	)
-	SELECT c.total, $3 <> '' AND EXISTS (SELECT FROM closet_items WHERE uid = $1 AND item_key IS NULL) AS unkeyed, ` + closetColumns + `
+	SELECT c.total, ` + needKeys + ` AND EXISTS (SELECT FROM closet_items WHERE uid = $1 AND item_key IS NULL) AS unkeyed, ` + closetColumns + `
 	FROM totals c LEFT JOIN page p ON true LEFT JOIN textures t USING (tid)
-	ORDER BY p.added_at DESC, p.tid DESC`
+	ORDER BY ` + order
+}
 
 type closetRow struct {
 	Total   int
@@ -70,7 +77,11 @@ func (db *DB) ClosetOf(ctx context.Context, user core.UserID, query core.ClosetQ
 }
 
 func closetStatement(user core.UserID, query core.ClosetQuery) statement {
-	return statement{selectCloset, []any{user, query.Capes, casefold.SearchKey(query.Name), query.PerPage, query.Page}}
+	sql := selectClosetByTime
+	if query.ByName {
+		sql = selectClosetByName
+	}
+	return statement{sql, []any{user, query.Capes, casefold.SearchKey(query.Name), query.PerPage, query.Page}}
 }
 
 // closetPage returns the page that read selects. If items lack search keys, it makes them and

@@ -1,7 +1,7 @@
 import { attempt, html, Form, notify, useSite } from "../parts/basics.js";
 import { Card } from "../parts/card.js";
 import { Dialog } from "../parts/dialog.js";
-import { Chips, editing, Pager, parameter, Results, Search, useList } from "../parts/list.js";
+import { Chips, editing, Filter, Pager, parameter, Results, Search, useList } from "../parts/list.js";
 import { Icon, Menu } from "../parts/menu.js";
 import { Wear } from "../parts/wear.js";
 import { ask, asked, change, closeDialog, href } from "../router.js";
@@ -16,7 +16,7 @@ const perPage = 24;
 export default function Closet() {
   const category = parameter("category") === "cape" ? "cape" : "skin";
   const search = parameter("q");
-  const closet = useList("/api/closet", { category, q: search, perPage });
+  const closet = useList("/api/closet", { category, q: search, sort: parameter("sort"), perPage });
   const about = useSite();
   const { list } = closet;
   const { put, remove: take } = editing(/** @type {{list: import("../parts/list.js").List<Item>, reload: () => void}} */ (closet), (item) => item.tid);
@@ -55,8 +55,11 @@ export default function Closet() {
     <h1 tabindex="-1">${t("closet.title")}</h1>
     <div class="search"><${Search} label=${t("wardrobe.search")} /></div>
     <${Chips} label=${t("closet.category")} name="category" values=${{ "": t("closet.skins"), cape: t("closet.capes") }} />
-    <${Results} ...${closet} none=${none}>${!search && html`
-      <a class="button main" href=${href("/library")}>${t("closet.library")}</a><a class="button" href=${href("/upload")}>${t("closet.upload")}</a>`}</${Results}>
+    <div class="found">
+      <${Results} ...${closet} none=${none}>${!search && html`
+        <a class="button main" href=${href("/library")}>${t("closet.library")}</a><a class="button" href=${href("/upload")}>${t("closet.upload")}</a>`}</${Results}>
+      ${list.value?.total !== 0 && html`<${Filter} label=${t("list.sort")} name="sort" values=${{ "": t("list.newest"), name: t("list.byName") }} />`}
+    </div>
     <ul class="items">${items.map((item) => {
       const name = item.pivot.item_name;
       const isAvatar = user.value?.avatar === item.tid;

@@ -50,7 +50,7 @@ export default function Library() {
         ${isFiltered && html`<a class="button main" href=${href("/library")}>${t("library.showAll")}</a>`}
         <a class=${"button" + (isFiltered ? "" : " main")} href=${href("/upload")}>${t("closet.upload")}</a>
       </${Results}>
-      ${list.value?.total !== 0 && html`<${Filter} label=${t("library.sort")} name="sort" values=${{ "": t("library.newest"), likes: t("library.likes") }} />`}
+      ${list.value?.total !== 0 && html`<${Filter} label=${t("list.sort")} name="sort" values=${{ "": t("list.newest"), likes: t("library.likes") }} />`}
     </div>
     ${account && cost > 0 && html`<p class="quiet">${t("library.cost", { n: cost })}</p>`}
     <ul class="items">${textures.map((texture) => html`<${Card} key=${texture.tid} ...${texture} corner=${html`
