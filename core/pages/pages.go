@@ -244,7 +244,7 @@ func (s *Server) newView(lang *language, path, heading, description, script stri
 		v.Canonical = s.PublicURL + path
 	}
 	if script != "" {
-		v.Script = template.JS(readFile(script)) //nolint:gosec // embedded
+		v.Script = template.JS(readFile("known.js") + readFile(script)) //nolint:gosec // embedded
 	}
 	return v
 }

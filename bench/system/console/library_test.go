@@ -187,6 +187,16 @@ func TestEmptyCloset(t *testing.T) {
 	w.follow(t, "Look into the library", "/library", "Library", "There are no textures on this site yet.")
 	w.inspect(t, "library-none")
 	w.pressAndSee(t, "Mine", "You have not uploaded a texture yet.")
+
+	// The front page knows the user as long as the session lasts.
+	account := `document.querySelector("header nav a:last-of-type").innerText + " " + document.querySelector(".hero .main").innerText`
+	front := chromedp.Navigate(s.EdgeURL + "/")
+	w.do(t, front)
+	w.await(t, account+` === "New Upload a skin"`)
+	w.visit(t, "/library")
+	w.follow(t, "Sign out", "/signin", "Sign in")
+	w.do(t, front)
+	w.await(t, account+` === "Sign in Create account"`)
 }
 
 // clipboard is locked by walks that copy: all walks of a browser share it.

@@ -6,8 +6,8 @@ import { html, logo, notify, Notices, operator, Picture, sentence, siteName, sit
 import { Icon, Menu } from "./parts/menu.js";
 import { forgetLists, href, navigate, nextPath, place, restoreScroll, signInPath, target } from "./router.js";
 import { ban, countReports, openReports, signOut, start, user } from "./session.js";
-import { recall } from "./start.js";
-import { language, languages, load, remember, t } from "./words.js";
+import { recall, remember } from "./start.js";
+import { language, languages, load, t } from "./words.js";
 
 /** @typedef {{title: import("./words.js").Key, icon?: import("./parts/menu.js").IconName, open?: boolean, admin?: boolean, needs?: string, load: () => Promise<{default: any}>}} Page icon: in the navigation; open: for visitors; admin: for administrators only; needs: a parameter without which there is no page */
 

@@ -1,7 +1,7 @@
 // Requests to the API. The bearer token lies in this module's memory only; an HttpOnly cookie, which
 // the routes under /console/session get and set, brings it back after a reload.
-import { signal } from "@preact/signals";
-import { fetchInTime, patience, sessionURL, takeFirst } from "./start.js";
+import { effect, signal } from "@preact/signals";
+import { fetchInTime, patience, remember, sessionURL, takeFirst } from "./start.js";
 
 /**
  * @typedef {object} User
@@ -19,6 +19,9 @@ import { fetchInTime, patience, sessionURL, takeFirst } from "./start.js";
 
 /** The user that is signed in; null without one, undefined as long as it is not known. */
 export const user = signal(/** @type {User | null | undefined} */ (undefined));
+
+// The pages for visitors show it.
+effect(() => { if (user.value !== undefined) remember("veneer.user", user.value?.nickname ?? ""); });
 
 /** The user whose session ended without being asked to; 0 for none. */
 export const ended = signal(0);

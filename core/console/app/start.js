@@ -51,6 +51,19 @@ export function recall(name) {
   }
 }
 
+/**
+ * Keeps a choice in this browser, if it can.
+ * @param {string} name
+ * @param {string} value
+ */
+export function remember(name, value) {
+  try {
+    localStorage.setItem(name, value);
+  } catch {
+    // It lasts until the page is left.
+  }
+}
+
 export const storedLanguage = "veneer.language";
 
 /** @returns {Language} */

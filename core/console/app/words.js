@@ -1,6 +1,6 @@
 // Words in the reader's language, and dates, numbers and plurals by Intl.
 import { signal } from "@preact/signals";
-import { asked, importWords, languageNames, preferred, storedLanguage } from "./start.js";
+import { asked, importWords, languageNames, preferred, remember, storedLanguage } from "./start.js";
 
 /** @typedef {keyof typeof import("./words/en.js").default} Key */
 /** @typedef {string | Partial<Record<Intl.LDMLPluralRule, string>>} Text */
@@ -25,19 +25,6 @@ let sentences = [];
 
 /** The language of the words that are shown; empty until they are loaded. */
 export const language = signal(/** @type {Language | ""} */ (""));
-
-/**
- * Keeps a choice in this browser, if it can.
- * @param {string} name
- * @param {string} value
- */
-export function remember(name, value) {
-  try {
-    localStorage.setItem(name, value);
-  } catch {
-    // It lasts until the page is left.
-  }
-}
 
 /** The locale of dates, numbers and sizes: the language, with the region that the browser has for it. */
 let locale = "en";
