@@ -43,7 +43,7 @@ export function Viewer({ id, read, name, viewer, isEager = false, isSmall = fals
             isFailed.value = true;
             failure.value = text;
           }} />`
-        : !isFailed.value && html`<button type="button" class="strip" aria-label=${isSmall ? t("viewer.openName", { name }) : undefined} onClick=${() => {
+        : !isFailed.value && html`<button type="button" class="strip" aria-label=${isSmall ? t("viewer.openName", { name }) : undefined} title=${isSmall ? t("viewer.open") : undefined} onClick=${() => {
             isPressed.current = true;
             shown3D.value = self;
           }}><${Icon} name="cube" />${!isSmall && t("viewer.open")}</button>`}
