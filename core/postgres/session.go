@@ -134,7 +134,7 @@ func queueLookups(batch *pgx.Batch, sql string, queries []*batchQuery[sessionQue
 	for i, q := range queries {
 		sessions[i], tokens[i], users[i] = q.query.Token.Session, q.query.Token.ID, q.query.Token.User
 	}
-	window := queries[len(queries)-1].query.Window // the others are some milliseconds older
+	window := queries[len(queries)-1].query.Window // those of the others are up to some seconds older or newer
 	batch.Queue(sql, sessions, tokens, users, window.RefreshedAfter, window.CreatedAfter, window.ReplacedAfter).Query(func(rows pgx.Rows) error {
 		for row := (numberedRow{CollectableRow: rows}); rows.Next(); {
 			user, err := pgx.RowToStructByName[core.User](&row)

@@ -205,7 +205,10 @@ func TestBodiesBudget(t *testing.T) {
 
 	// More than half of each has arrived, so each has reserved its whole size. Neither is stalled for a second.
 	var slower, slow net.Conn
-	for inTime := false; !inTime; {
+	for tries, inTime := 0, false; !inTime; tries++ {
+		if tries == 100 {
+			t.Fatal("no try took less than a second")
+		}
 		began := time.Now()
 		slower = begin("127.0.1.1", size*2/3)
 		awaitBytes(t, t.Name(), float64(size))
