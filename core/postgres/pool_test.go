@@ -2,12 +2,14 @@ package postgres_test
 
 import (
 	"context"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/veneer-skins/veneer/core"
 	"github.com/veneer-skins/veneer/core/postgres"
 	"github.com/veneer-skins/veneer/core/postgres/postgrestest"
 	"github.com/veneer-skins/veneer/shared/metrics/metricstest"
@@ -95,6 +97,23 @@ func TestReadsWaitForNoWrite(t *testing.T) {
 	for _, outcome := range done {
 		do(t, <-outcome)
 	}
+}
+
+// A read that never gets a connection, since others of its network have them, returns its context's error.
+func TestReadBeyondTheNetworksLimit(t *testing.T) {
+	t.Parallel()
+	db := openSized(t, 4) // with one read of a network at once
+	session := &sessionTest{db: db, user: addUser(t, db, "ann"), now: time.Now()}
+	token := session.verified(session.open(t))
+	ctx := core.WithClient(t.Context(), core.Client{Network: netip.MustParsePrefix("192.0.2.0/24")})
+	other := db.lock(t, "LOCK TABLE notifications IN ACCESS EXCLUSIVE MODE")
+	first := start(func() error { return errOf(db.Unread(ctx, token)) })
+	other.waitBlocked(t, 1)
+	short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
+	defer cancel()
+	testenv.Check(t, errOf(db.Unread(short, token)) != nil, "a read beyond the limit succeeded")
+	other.commitOnceBlocked(t, 1)
+	do(t, <-first)
 }
 
 // Connections are made within 2 seconds, and live for 30 seconds at most, so that none leads to a

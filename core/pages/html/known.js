@@ -1,5 +1,5 @@
-// Users who are signed in in this browser are not asked to sign in: the console keeps their nickname here. The
-// pages themselves are the same for all.
+// With a session in this browser, links lead to the console in place of signing in. The console keeps the
+// user's nickname in the storage. The server sends the same page to all clients.
 let nickname;
 try {
   nickname = localStorage.getItem("veneer.user");
