@@ -173,8 +173,8 @@ func TestTabs(t *testing.T) {
 	first.signInAsDemo(t, "/", "Hello, Demo")
 	second := first.another(t)
 	second.arrive(t, "/players", "Players")
-	for name, want := range map[string]string{"localStorage": "veneer.theme", "sessionStorage": "", "document.cookie": ""} {
-		expression := "Object.keys(" + name + ").join()"
+	for name, want := range map[string]string{"localStorage": "veneer.theme,veneer.user", "sessionStorage": "", "document.cookie": ""} {
+		expression := "Object.keys(" + name + ").sort().join()"
 		if name == "document.cookie" {
 			expression = name
 		}
