@@ -18,6 +18,8 @@ import (
 const (
 	// lifetime is how long a page is sent again before the database is asked. Reports, likes and names of textures change without an event.
 	lifetime = 5 * time.Second
+	// remembered is how long changes are known at least. A page that was loaded before may have been changed.
+	remembered = time.Hour
 	// maxCacheBytes bounds the memory for pages: a thousand, or several with their compressed forms.
 	maxCacheBytes = 32 << 20
 )
@@ -36,14 +38,15 @@ type page struct {
 type cache struct {
 	now core.Clock
 
-	mu       sync.Mutex
-	entries  *sieve.Cache[string, *entry]
-	loading  map[string]*loading     // by key
-	applied  int64                   // number of the last apply
-	changed  map[edgeproto.Key]int64 // the apply that named a key last, for a lifetime at least
-	missed   int64                   // the last apply that did not name all keys
-	pruned   int64                   // the last apply of the lifetime before
-	prunedAt time.Time
+	mu        sync.Mutex
+	entries   *sieve.Cache[string, *entry]
+	loading   map[string]*loading     // by key
+	applied   int64                   // number of the last apply
+	changed   map[edgeproto.Key]int64 // the apply that named a key last, as long as it is remembered
+	missed    int64                   // the last apply that did not name all keys
+	forgotten int64                   // the last apply that changed may lack
+	aging     int64                   // the last apply by agingFrom, forgotten next
+	agingFrom time.Time
 }
 
 type entry struct {
@@ -60,9 +63,9 @@ func newCache(now core.Clock) *cache {
 func (c *cache) apply(keys []edgeproto.Key, isComplete bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := c.now(); now.Sub(c.prunedAt) >= lifetime {
-		maps.DeleteFunc(c.changed, func(_ edgeproto.Key, number int64) bool { return number <= c.pruned })
-		c.pruned, c.prunedAt = c.applied, now
+	if now := c.now(); now.Sub(c.agingFrom) >= remembered {
+		c.forgotten, c.aging, c.agingFrom = c.aging, c.applied, now
+		maps.DeleteFunc(c.changed, func(_ edgeproto.Key, number int64) bool { return number <= c.forgotten })
 	}
 	c.applied++
 	for _, key := range keys {
@@ -73,16 +76,21 @@ func (c *cache) apply(keys []edgeproto.Key, isComplete bool) {
 	}
 }
 
-// isFresh reports whether a page may be sent. The caller holds mu.
+// isFresh reports whether a page may be sent without a query. The caller holds mu.
 func (c *cache) isFresh(e *entry) bool {
-	return c.now().Sub(e.loadedAt) < lifetime && c.missed <= e.applied &&
-		!slices.ContainsFunc(e.shows, func(key edgeproto.Key) bool { return c.changed[key] > e.applied })
+	return c.now().Sub(e.loadedAt) < lifetime && !c.isObsolete(e)
 }
 
-// get returns a page, which load returns if the cache has no fresh one. While that fails, but for a
-// page that does not exist, the former page is returned.
+// isObsolete reports whether a page shows what has changed, or may have. The caller holds mu.
+func (c *cache) isObsolete(e *entry) bool {
+	return c.missed > e.applied || c.forgotten > e.applied ||
+		slices.ContainsFunc(e.shows, func(key edgeproto.Key) bool { return c.changed[key] > e.applied })
+}
+
+// get returns a page, which load returns if the cache has no fresh one. If that fails, but for a page
+// that does not exist, the former page is returned unless it is obsolete.
 func (c *cache) get(ctx context.Context, key string, load func(context.Context) (*page, error)) (*page, error) {
-	for {
+	for hasWaited := false; ; hasWaited = true {
 		c.mu.Lock()
 		cached := c.entries.Get(key)
 		if cached != nil && c.isFresh(*cached) {
@@ -110,7 +118,8 @@ func (c *cache) get(ctx context.Context, key string, load func(context.Context) 
 		case <-ctx.Done():
 			return nil, fmt.Errorf("wait for a page: %w", ctx.Err())
 		}
-		if running.err != nil && fault.KindOf(running.err) != fault.NotFound { // the page may exist by now
+		// A page may have been made after a load began that this request found under way.
+		if running.err != nil && (hasWaited || fault.KindOf(running.err) != fault.NotFound) {
 			return nil, running.err
 		}
 	}
@@ -142,7 +151,7 @@ func (c *cache) put(key string, loaded *page, err error, next *entry) (*page, er
 	case err == nil && former != nil && former.asset.HasContentOf(loaded.asset):
 		loaded.asset = former.asset // with its compressed forms
 	case err == nil:
-	case former == nil || fault.KindOf(err) == fault.NotFound:
+	case former == nil || fault.KindOf(err) == fault.NotFound || c.isObsolete(former):
 		c.entries.Delete(key)
 		return nil, err
 	default:

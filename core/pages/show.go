@@ -150,10 +150,16 @@ func (s *Server) player(ctx context.Context, lang *language, name string) (*page
 		Link     picture
 	}{Worn: []worn{{v.T("player.skin"), player.Skin}, {v.T("player.cape"), player.Cape}}, Link: v.link(path)}
 	keys := []edgeproto.Key{edgeproto.NameKey(player.Name), edgeproto.PIDKey(int64(player.ID))}
+	var private []edgeproto.Key
 	for _, slot := range data.Worn {
-		if slot.Texture != nil {
-			data.show(s, slot.Texture)
-			keys = append(keys, edgeproto.TIDKey(int64(slot.Texture.ID)))
+		if slot.Texture == nil {
+			continue
+		}
+		data.show(s, slot.Texture)
+		if key := edgeproto.TIDKey(int64(slot.Texture.ID)); slot.Texture.Public {
+			keys = append(keys, key)
+		} else {
+			private = append(private, key)
 		}
 	}
 	figure := func(key, mode, query string, width, height int) picture {
@@ -170,7 +176,9 @@ func (s *Server) player(ctx context.Context, lang *language, name string) (*page
 		data.Figures = append(data.Figures, picture{URL: stands + "&turn=3", Width: 240, Height: 480})
 	}
 	v.Data = data
-	return v.newPage("player", keys...), nil
+	page := v.newPage("player", keys...)
+	page.shows = append(page.shows, private...) // their numbers are in no tag
+	return page, nil
 }
 
 // texture returns the page of a texture.

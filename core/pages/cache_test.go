@@ -1,0 +1,42 @@
+package pages
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/veneer-skins/veneer/shared/fault"
+	"github.com/veneer-skins/veneer/shared/testenv"
+)
+
+// Concurrent requests for a page that does not exist take two queries: the page may have been made after
+// the first one began.
+func TestMissingPagesShareQueries(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newCache(time.Now)
+		calls, ended := make(chan struct{}, 50), make(chan error, 50)
+		hold := make(chan struct{})
+		load := func(context.Context) (*page, error) {
+			calls <- struct{}{}
+			<-hold
+			return nil, fault.New(fault.NotFound, "There is none.")
+		}
+		for range cap(ended) {
+			go func() {
+				_, err := c.get(t.Context(), "/p/nobody", load)
+				ended <- err
+			}()
+		}
+		for queries := range 2 {
+			synctest.Wait()
+			testenv.Equal(t, len(calls), queries+1, "queries")
+			hold <- struct{}{}
+		}
+		for range cap(ended) {
+			testenv.Equal(t, fault.KindOf(<-ended), fault.NotFound, "the fault")
+		}
+		testenv.Equal(t, len(calls), 2, "queries of all requests")
+	})
+}
