@@ -89,15 +89,11 @@ func New(opts httpserver.Options, showcase *core.Showcase, feed *core.Feed, cfg 
 	return s
 }
 
-// newPolicy returns the Content-Security-Policy of a page with a script. The script imports files of the
+// newPolicy returns the Content-Security-Policy of a page with a script. The script may import files of the
 // console, and pictures are the only files of another origin.
 func (s *Server) newPolicy(script template.JS) string {
-	sources := "'none'"
-	if script != "" {
-		sources = "'self' " + httpserver.SourceHash(string(script))
-	}
 	return strings.Join([]string{
-		"default-src 'none'", "script-src " + sources, "style-src " + httpserver.SourceHash(string(s.style)),
+		"default-src 'none'", "script-src 'self' " + httpserver.SourceHash(string(script)), "style-src " + httpserver.SourceHash(string(s.style)),
 		strings.TrimSuffix("img-src 'self' blob: data: "+s.PicturesURL, " "), "manifest-src 'self'", "base-uri 'none'", "frame-ancestors 'none'", "form-action 'self'",
 		"require-trusted-types-for 'script'", "trusted-types 'none'",
 	}, "; ")
@@ -209,7 +205,7 @@ func (s *Server) write(rc *fasthttp.RequestCtx, lang *language, page *page, tags
 // writeMissing responds with the page for what does not exist.
 func (s *Server) writeMissing(rc *fasthttp.RequestCtx, lang *language, tag string) error {
 	page, err := s.cache.get(rc, lang.key()+" missing", func(context.Context) (*page, error) {
-		view := s.newView(lang, "", lang.T("missing.title"), lang.T("missing.text"), "")
+		view := s.newView(lang, "", lang.T("missing.title"), lang.T("missing.text"))
 		view.IsHidden = true
 		return view.newPage("missing"), nil
 	})
@@ -238,13 +234,13 @@ type view struct {
 }
 
 // newView returns what all pages show. The path of a page that does not exist is empty.
-func (s *Server) newView(lang *language, path, heading, description, script string) *view {
+func (s *Server) newView(lang *language, path, heading, description string, scripts ...string) *view {
 	v := &view{Server: s, Language: lang, Title: heading + " · " + s.Name, Heading: heading, Description: description, Style: s.style, IsHidden: s.config.Indexing == "off"}
 	if s.PublicURL != "" && path != "" {
 		v.Canonical = s.PublicURL + path
 	}
-	if script != "" {
-		v.Script = template.JS(readFile("known.js") + readFile(script)) //nolint:gosec // embedded
+	for _, name := range append([]string{"known.js"}, scripts...) {
+		v.Script += template.JS(readFile(name)) //nolint:gosec // embedded
 	}
 	return v
 }

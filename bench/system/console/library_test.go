@@ -188,7 +188,10 @@ func TestEmptyCloset(t *testing.T) {
 	w.inspect(t, "library-none")
 	w.pressAndSee(t, "Mine", "You have not uploaded a texture yet.")
 
-	// The front page knows the user as long as the session lasts.
+	// The pages for visitors know the user as long as the session lasts.
+	w.expect("/p/Nobody")
+	w.do(t, chromedp.Navigate(s.EdgeURL+"/p/Nobody"))
+	w.await(t, `document.querySelector("header nav a:last-of-type").innerText === "New"`)
 	account := `document.querySelector("header nav a:last-of-type").innerText + " " + document.querySelector(".hero .main").innerText`
 	front := chromedp.Navigate(s.EdgeURL + "/")
 	w.do(t, front)
