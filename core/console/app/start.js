@@ -20,8 +20,9 @@ export function fetchInTime(url, init) {
 
 const firstURL = sessionURL + "/token";
 /** @type {Promise<Response> | undefined} */
-let first = fetchInTime(firstURL, { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" });
-first.catch(() => {}); // it is sent again
+let first = fetchInTime(firstURL, { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" })
+  .then(async (response) => new Response(response.status === 204 ? null : await response.blob(), response)); // while there is time
+first.catch(() => takeFirst(firstURL)); // it is sent again
 
 /**
  * Returns the first request if it is for a URL, once.
