@@ -18,14 +18,13 @@ func TestMissingPagesShareQueries(t *testing.T) {
 		c := newCache(time.Now)
 		calls, ended := make(chan struct{}, 50), make(chan error, 50)
 		hold := make(chan struct{})
-		load := func(context.Context) (*page, error) {
-			calls <- struct{}{}
-			<-hold
-			return nil, fault.New(fault.NotFound, "There is none.")
-		}
 		for range cap(ended) {
 			go func() {
-				_, err := c.get(t.Context(), "/p/nobody", load)
+				_, err := c.get(t.Context(), "/p/nobody", func(context.Context) (*page, error) {
+					calls <- struct{}{}
+					<-hold
+					return nil, fault.New(fault.NotFound, "There is none.")
+				})
 				ended <- err
 			}()
 		}
