@@ -116,4 +116,12 @@ func TestRefusedPixels(t *testing.T) {
 	admin.Put(t, "/api/admin/reports/"+rid, `{"action":"delete","refuse":true}`).HasStatus(t, 200)
 	list(1)
 	refused(upload(ann, "name=Again&type=steve"))
+
+	// So does one about a texture that its uploader has deleted meanwhile.
+	hidden := ann.texture(t, "name=Hidden&type=steve", skinFile(t, 2))
+	bob.Post(t, "/api/reports", `{"tid":`+hidden+`,"reason":"Rude."}`).HasStatus(t, 200)
+	ann.Delete(t, "/api/textures/"+hidden).HasStatus(t, 200)
+	admin.Put(t, "/api/admin/reports/2", `{"action":"delete","refuse":true}`).HasStatus(t, 200)
+	testenv.Contains(t, string(list(2).Body), `"name":"Hidden"`, "refusals")
+	refused(ann.upload(t, "name=Again&type=steve", skinFile(t, 2)))
 }

@@ -16,6 +16,22 @@ const insertRefusal = `
 	INSERT INTO refused_pixels (tid, pixels, name, type, refused_by) SELECT tid, pixels, name, type, nullif($2, 0) FROM textures WHERE tid = $1
 	ON CONFLICT DO NOTHING`
 
+const insertReportedRefusal = `
+	WITH inserted AS (
+		INSERT INTO refused_pixels (tid, pixels, name, type, refused_by) SELECT tid, pixels, name, type, nullif($2, 0) FROM reports WHERE rid = $1 AND pixels IS NOT NULL
+		ON CONFLICT DO NOTHING
+	)
+	SELECT pixels IS NOT NULL AS known FROM reports WHERE rid = $1`
+
+// refuseReported refuses the pixels of a reported texture that is deleted.
+func refuseReported(ctx context.Context, tx pgx.Tx, by core.Actor, report core.ReportID) error {
+	rows, err := collect[struct{ Known bool }](ctx, tx, statement{insertReportedRefusal, []any{report, by.ID}})
+	if err == nil && len(rows) > 0 && !rows[0].Known {
+		err = fault.New(fault.NotFound, "The texture is deleted, and its pixels are not known.")
+	}
+	return err
+}
+
 // isRefused tells whether the pixels of a texture are refused to user u.
 func isRefused(pixels string) string {
 	return effectivePermission + ` < 1 AND EXISTS (SELECT FROM refused_pixels r WHERE r.pixels = ` + pixels + `)`

@@ -20,7 +20,7 @@ const lockReportedUsers = `
 
 const insertReport = `
 	WITH validation AS (
-		SELECT t.tid, t.uploader, CASE
+		SELECT t.tid, t.uploader, t.pixels, t.name, t.type, CASE
 			WHEN t.tid IS NULL THEN 'missing'
 			WHEN NOT t.public AND t.uploader IS DISTINCT FROM u.uid AND ` + effectivePermission + ` < 1 AND NOT EXISTS (
 				SELECT FROM closet_items c WHERE c.uid = u.uid AND c.tid = t.tid
@@ -29,7 +29,8 @@ const insertReport = `
 		END AS violation
 		FROM users u LEFT JOIN textures t ON t.tid = $2 WHERE u.uid = $1
 	), inserted AS (
-		INSERT INTO reports (tid, uploader, reporter, reason) SELECT tid, uploader, $1, $3 FROM validation WHERE violation = ''
+		INSERT INTO reports (tid, uploader, pixels, name, type, reporter, reason)
+		SELECT tid, uploader, pixels, name, type, $1, $3 FROM validation WHERE violation = ''
 		ON CONFLICT (reporter, tid) WHERE state = 'open' DO NOTHING
 		RETURNING rid
 	)
@@ -177,7 +178,7 @@ func (db *DB) SettleReport(ctx context.Context, admin core.Actor, id core.Report
 		case len(settled) == 0 || settled[0].ID != id: // by a concurrent request
 			return errSettled
 		}
-		details := reportDetails{State: state, TID: report.Texture, Uploader: report.Uploader}
+		details := reportDetails{State: state, TID: report.Texture, Uploader: report.Uploader, Refused: settlement.Refuse}
 		for _, other := range settled[1:] {
 			details.Others = append(details.Others, other.ID)
 		}
@@ -197,6 +198,7 @@ type reportDetails struct {
 	TID      core.TextureID   `json:"tid"`
 	Uploader core.UserID      `json:"uploader"`
 	Others   []core.ReportID  `json:"others,omitempty"` // settled by the same deletion
+	Refused  bool             `json:"refused,omitempty"` // the pixels
 }
 
 // applySettlement deletes the texture, or bans the uploader, as the new state of a report says,
@@ -211,6 +213,8 @@ func applySettlement(ctx context.Context, tx pgx.Tx, admin core.Actor, report co
 		}
 		before, err := deleteTexture(ctx, tx, admin, report.Texture, settlement.Refuse)
 		switch {
+		case fault.KindOf(err) == fault.NotFound && settlement.Refuse:
+			return refuseReported(ctx, tx, admin, report.ID)
 		case fault.KindOf(err) == fault.NotFound:
 			return nil
 		case err != nil:

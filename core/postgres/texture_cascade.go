@@ -1,7 +1,6 @@
 package postgres
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -208,6 +207,16 @@ const updateTexture = `
 var selectRefused = `
 	SELECT ` + isRefused("t.pixels") + ` AS refused FROM users u, textures t WHERE u.uid = $1 AND t.tid = $2`
 
+// checkNotRefused returns ErrRefusedPixels if the pixels of a texture are refused to a user. It comes after the texture has
+// become public, which waits for the deletion of a public one with the same pixels.
+func checkNotRefused(ctx context.Context, tx pgx.Tx, user core.UserID, tid core.TextureID) error {
+	rows, err := collect[struct{ Refused bool }](ctx, tx, statement{selectRefused, []any{user, tid}})
+	if err == nil && len(rows) > 0 && rows[0].Refused {
+		err = core.ErrRefusedPixels
+	}
+	return err
+}
+
 // changeTexture changes a texture and everything that depends on it. It returns the texture
 // before and after, or a NotFound fault. It locks as deleteTexture does, and the caller calls
 // onChange after the commit.
@@ -275,18 +284,15 @@ func (db *DB) ChangeTexture(
 	ctx context.Context, by core.Actor, tid core.TextureID, change core.TextureChange, prices core.ScorePrices,
 ) (changed core.Texture, err error) {
 	do := func(tx pgx.Tx, isUploader bool) (textureDetails, error) {
-		if change.Public != nil && *change.Public {
-			rows, err := collect[struct{ Refused bool }](ctx, tx, statement{selectRefused, []any{by.ID, tid}})
-			if err != nil || len(rows) > 0 && rows[0].Refused {
-				return textureDetails{}, cmp.Or(err, error(core.ErrRefusedPixels))
-			}
-		}
 		charged := core.ScorePrices{}
 		if isUploader {
 			charged = prices
 		}
 		before, after, err := changeTexture(ctx, tx, tid, change, charged)
 		changed = after
+		if err == nil && change.Public != nil && *change.Public {
+			err = checkNotRefused(ctx, tx, by.ID, tid)
+		}
 		return textureDetails{Name: before.Name, Uploader: before.Uploader, From: traits(before), To: traits(after)}, err
 	}
 	err = db.asActorOn(ctx, by, tid, "change a texture", core.AuditTextureChange, change.Hides(), do)

@@ -19,6 +19,7 @@ export const sentences = {
   "This account is banned.": "此账号已被封禁。",
   "This account is banned until %s UTC.": "此账号被封禁至 {1}（UTC）。",
   "The administrators have removed this picture. It cannot be uploaded again.": "管理员已移除此图片，不能再次上传。",
+  "The texture is deleted, and its pixels are not known.": "材质已被删除，其图片内容未知。",
   "The pixels of texture %d are not refused.": "材质 {1} 的图片未被禁止。",
   "The end of a ban must be in the future.": "封禁的结束时间必须晚于现在。",
   "Only a ban has a reason and an end.": "只有封禁才有理由和结束时间。",
