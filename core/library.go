@@ -24,7 +24,7 @@ type LibraryQuery struct {
 // LibraryTexture is a texture as a user sees it.
 type LibraryTexture struct {
 	Texture
-	InCloset bool // whether it is in the user's closet; false without a user
+	ItemName string // in the user's closet; empty if it is not there, or without a user
 }
 
 // LibraryStore finds textures.

@@ -24,7 +24,7 @@ import (
 // Its settings are CORE_MAIL_URL, CORE_MAIL_VERIFICATION_TTL, CORE_MAIL_RESET_TTL,
 // CORE_MAIL_PER_HOUR, CORE_MAIL_UNCONFIRMED_PER_HOUR, CORE_MAIL_RETRY_FOR.
 type MailConfig struct {
-	URL          string        `env:"URL" example:"https://skins.example.org" help:"address of the site's pages, as in https://skins.example.org: links in e-mail lead to /verify and /reset there, with #token= and the token behind, those of a registration to /verify?registration; empty: the console at CORE_PUBLIC_URL, one of which is required with CORE_SMTP_HOST"`
+	URL          string        `env:"URL" example:"https://skins.example.org" help:"address of the site's pages, as in https://skins.example.org: links in e-mail lead to /verify and /reset there, with #token=, the token, &email= and the address behind, those of a registration to /verify?registration; empty: the console at CORE_PUBLIC_URL, one of which is required with CORE_SMTP_HOST"`
 	Verification time.Duration `env:"VERIFICATION_TTL" envDefault:"24h" min:"1m" help:"how long a link works that verifies an address or confirms a registration"`
 	Reset        time.Duration `env:"RESET_TTL" envDefault:"1h" min:"1m" help:"how long a link works that resets a password"`
 	PerHour      int           `env:"PER_HOUR" envDefault:"5" min:"0" max:"1000000" help:"most e-mails of one kind to an address in an hour, from all cores; 0 for any number"`

@@ -121,7 +121,7 @@ func (e mailEnv) drainAtOnce(t *testing.T, cores int) {
 	group.Wait()
 }
 
-var tokenPattern = regexp.MustCompile(`#token=([\w-]{43})\n`)
+var tokenPattern = regexp.MustCompile(`#token=([\w-]{43})&`)
 
 // format returns a mail with its token replaced. The database must have the hash of the token.
 func (e mailEnv) format(t *testing.T, m mailtest.Mail) string {
@@ -161,24 +161,24 @@ func TestMailTexts(t *testing.T) {
 	}
 	slices.Sort(got)
 	const signature = "\n\nSkins & More\nhttps://skins.example.org/\n"
-	confirm := "\nSkins & More: Confirm your new e-mail address\nSomebody, most likely you, wants this e-mail address for an account at Skins & More that has another one. " +
-		"To change it, open this link:\n\nhttps://skins.example.org/verify#token=T\n\nThe link works once, until 2031-02-04 04:05 UTC. If it was not you who asked, you need do nothing." + signature
+	confirm := "%s\nSkins & More: Confirm your new e-mail address\nSomebody, most likely you, wants this e-mail address for an account at Skins & More that has another one. " +
+		"To change it, open this link:\n\nhttps://skins.example.org/verify#token=T&email=%s\n\nThe link works once, until 2031-02-04 04:05 UTC. If it was not you who asked, you need do nothing." + signature
 	owner := "\nSkins & More: You have an account already\nSomebody, perhaps you, has tried to use this e-mail address for another account at Skins & More. " +
 		"There is one with it already, and nothing was changed.\n\nIf it was you, sign in; if you have forgotten your password, ask for a new one there. If it was not you, you need do nothing." + signature
 	want := []string{
-		"ANN@Example.com" + confirm,
+		fmt.Sprintf(confirm, "ANN@Example.com", "ANN%40Example.com"),
 		"Ann@Example.com\nSkins & More: Verify your e-mail address\nPlease verify that this e-mail address of your account at Skins & More is yours. To do so, open this link:\n\n" +
-			"https://skins.example.org/verify#token=T\n\nThe link works once, until 2031-02-04 04:05 UTC. If you have no account there, you need do nothing." + signature,
+			"https://skins.example.org/verify#token=T&email=Ann%40Example.com\n\nThe link works once, until 2031-02-04 04:05 UTC. If you have no account there, you need do nothing." + signature,
 		"Ann@Example.com" + owner,
 		"Ben@Example.com\nSkins & More: Choose a new password\nSomebody, most likely you, has asked for a new password for your account at Skins & More. To choose one, open this link:\n\n" +
-			"https://skins.example.org/reset#token=T\n\nThe link works once, until 2031-02-03 05:05 UTC. If it was not you who asked, you need do nothing: your password stays as it is. " +
+			"https://skins.example.org/reset#token=T&email=Ben%40Example.com\n\nThe link works once, until 2031-02-03 05:05 UTC. If it was not you who asked, you need do nothing: your password stays as it is. " +
 			"Do not pass the link on." + signature,
 		"Ben@Example.com" + owner,
-		"Eve@example.com" + confirm,
+		fmt.Sprintf(confirm, "Eve@example.com", "Eve%40example.com"),
 		"cat@example.com\nSkins & More: Your e-mail address was changed\nAn account at Skins & More had this e-mail address, and now has another one. From here on this address does not sign in to it.\n\n" +
 			"If you did not change it, somebody else did who is signed in as you, or an administrator. Please tell those who run Skins & More at once." + signature,
 		"dan@example.com\nSkins & More: Confirm your registration\nSomebody, most likely you, wants an account at Skins & More with this e-mail address. To make it, open this link and choose a password:\n\n" +
-			"https://skins.example.org/verify?registration#token=T\n\nThe link works once, until 2031-02-04 04:05 UTC. " +
+			"https://skins.example.org/verify?registration#token=T&email=dan%40example.com\n\nThe link works once, until 2031-02-04 04:05 UTC. " +
 			"If it was not you who asked, you need do nothing, and there will be no account. Do not pass the link on." + signature,
 		"fay@example.com\nSkins & More: Your password was changed\nThe password of your account at Skins & More was changed, or reset by a link in an e-mail. If it was you, you need do nothing.\n\n" +
 			"If it was not you, ask for a new password at Skins & More now. The link to it goes to this address, and all sessions of the account end when you use it. " +

@@ -190,7 +190,11 @@ func TestTexture(t *testing.T) {
 	seen := func(reader client, tid, name, kind string, public bool) string {
 		texture := want(tid, name, kind, public)
 		if reader.Token != "" {
-			texture = fmt.Sprintf(`%s,"in_closet":%t}`, strings.TrimSuffix(texture, "}"), reader.UID == ann.UID)
+			inCloset := `"in_closet":false`
+			if reader.UID == ann.UID {
+				inCloset = fmt.Sprintf(`"in_closet":true,"item_name":%q`, name)
+			}
+			texture = strings.TrimSuffix(texture, "}") + "," + inCloset + "}"
 		}
 		return texture
 	}
@@ -268,6 +272,7 @@ func TestInCloset(t *testing.T) {
 	}
 	f(ann, "/api/textures", true, false)
 	f(bob, "/api/textures", false, true)
+	bob.Get(t, "/api/textures/"+second).HasField(t, "N", "item_name")
 	f(bob, "/api/admin/textures", false, true)
 	bob.Delete(t, "/api/closet/"+second)
 	f(bob, "/api/textures", false, false)

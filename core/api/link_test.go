@@ -29,7 +29,7 @@ func newMailSite(t *testing.T, environ ...string) (testSite, *mailtest.Server) {
 	return s, server
 }
 
-var linkPattern = regexp.MustCompile(`https://skins\.example\.org/(\w+)(?:\?registration)?#token=([\w-]{43})\n`)
+var linkPattern = regexp.MustCompile(`https://skins\.example\.org/(\w+)(?:\?registration)?#token=([\w-]{43})&email=\S+\n`)
 
 // tokenIn returns the token of the link to a page in an e-mail.
 func tokenIn(t *testing.T, m mailtest.Mail, to, page string) string {

@@ -38,7 +38,8 @@ func toTextureJSON(t core.Texture) textureJSON {
 // libraryTextureJSON is a texture in a response to a user that may have it in the closet.
 type libraryTextureJSON struct {
 	textureJSON
-	InCloset *bool `json:"in_closet,omitempty"` // nil without a user
+	InCloset *bool  `json:"in_closet,omitempty"` // nil without a user
+	ItemName string `json:"item_name,omitempty"` // empty if it is not in the closet
 }
 
 // libraryTextureFor returns a function that makes the texture in a response to a user; the zero User
@@ -47,7 +48,7 @@ func libraryTextureFor(user core.User) func(core.LibraryTexture) libraryTextureJ
 	return func(t core.LibraryTexture) libraryTextureJSON {
 		body := libraryTextureJSON{textureJSON: toTextureJSON(t.Texture)}
 		if user.ID != 0 {
-			body.InCloset = &t.InCloset
+			body.InCloset, body.ItemName = new(t.ItemName != ""), t.ItemName
 		}
 		return body
 	}

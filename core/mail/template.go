@@ -2,6 +2,7 @@ package mail
 
 import (
 	"context"
+	"net/url"
 	"strings"
 
 	"github.com/google/uuid"
@@ -40,7 +41,9 @@ type Message struct {
 // render renders an e-mail. It contains no text by users, so that the site cannot be used to send
 // spam.
 func (s *Sender) render(mail core.Mail) Message {
-	link := func(page string) string { return strings.TrimSuffix(s.url, "/") + page + "#token=" + mail.Token }
+	link := func(page string) string {
+		return strings.TrimSuffix(s.url, "/") + page + "#token=" + mail.Token + "&email=" + url.QueryEscape(mail.To)
+	}
 	until := "The link works once, until " + mail.Expires.UTC().Format("2006-01-02 15:04") + " UTC."
 	var subject string
 	var paragraphs []string

@@ -336,7 +336,7 @@ func (l *list) search() listQuery {
 // It asks the primary: since the list was read a texture may have been deleted or made private,
 // which a standby may not know yet.
 const selectTextures = `
-	SELECT ` + textureColumns + `, ` + inCloset + `
+	SELECT ` + textureColumns + `, ` + itemName + `
 	FROM unnest($1::bigint[]) WITH ORDINALITY AS requested (tid, n) CROSS JOIN LATERAL (SELECT * FROM textures WHERE textures.tid = requested.tid OFFSET 0) t
 	WHERE t.public OR t.uploader = $2 OR $3
 	ORDER BY requested.n`

@@ -247,10 +247,10 @@ func (db *DB) Texture(ctx context.Context, tid core.TextureID) (core.Texture, er
 	return one(textures, failure("read a texture", err), noTexture(tid))
 }
 
-// inCloset tells whether a texture, from the table textures as t, is in the closet of user $2.
-const inCloset = `EXISTS (SELECT FROM closet_items c WHERE c.uid = $2 AND c.tid = t.tid) AS in_closet`
+// itemName is the name of a texture, from the table textures as t, in the closet of user $2; empty if it is not there.
+const itemName = `coalesce((SELECT item_name FROM closet_items c WHERE c.uid = $2 AND c.tid = t.tid), '') AS item_name`
 
-const selectLibraryTexture = `SELECT ` + textureColumns + `, ` + inCloset + ` FROM textures t WHERE tid = $1`
+const selectLibraryTexture = `SELECT ` + textureColumns + `, ` + itemName + ` FROM textures t WHERE tid = $1`
 
 // LibraryTexture returns a texture as a user sees it.
 func (db *DB) LibraryTexture(ctx context.Context, user core.UserID, tid core.TextureID) (core.LibraryTexture, error) {

@@ -33,8 +33,8 @@ func awaitLink(t *testing.T, server *mailtest.Server, to, page string) string {
 	for count := 1; ; count++ {
 		m := server.Await(t, count)[count-1]
 		if _, rest, found := strings.Cut(m.Text, publicURL+"/console"+page+"#token="); found && m.To == to {
-			token, _, _ := strings.Cut(rest, "\n")
-			return page + "#token=" + strings.TrimSpace(token)
+			behind, _, _ := strings.Cut(rest, "\n")
+			return page + "#token=" + strings.TrimSpace(behind)
 		}
 	}
 }
@@ -60,6 +60,8 @@ func TestConfirmedRegistration(t *testing.T) {
 	w.openLink(t, awaitLink(t, mails, "zoe@example.com", "/verify?registration"))
 	w.isAt(t, "/verify?registration", "Create account")
 	w.inspect(t, "verify-registration")
+	const keptFor = `document.querySelector("form [autocomplete=username]").value`
+	testenv.Equal(t, eval[string](t, w, keptFor), "zoe@example.com", "the name to keep the password with")
 	w.fill(t, "password", password)
 	w.follow(t, "Create account", "/", "Hello, Zoe")
 	w.pressAndSee(t, "Players", "Zoe_1")
@@ -73,9 +75,7 @@ func TestConfirmedRegistration(t *testing.T) {
 	w.inspect(t, "verify")
 	w.pressAndSee(t, "Verify", "The e-mail address is verified.")
 	w.pressAndSee(t, "Account", "zoe@example.org")
-	w.answered(t) // else the request for the sessions may come after the end of this one
-
-	w.follow(t, "Sign out", "/signin", "Sign in")
+	w.signOut(t)
 	w.follow(t, "Forgot the password?", "/reset", "New password")
 	w.inspect(t, "reset")
 	w.fill(t, "email", "zoe@example.org")
@@ -83,6 +83,7 @@ func TestConfirmedRegistration(t *testing.T) {
 	link := awaitLink(t, mails, "zoe@example.org", "/reset")
 	w.openLink(t, link)
 	w.isAt(t, "/reset", "New password")
+	testenv.Equal(t, eval[string](t, w, keptFor), "zoe@example.org", "the name to keep the new password with")
 	w.fill(t, "password", "battery staple")
 	w.follow(t, "Set the password", "/signin", "Sign in", "The password is changed. Please sign in with it.")
 	w.enter(t, "zoe@example.org", "battery staple", "/", "Hello, Zoe")

@@ -251,6 +251,13 @@ func (tab *tab) follow(t *testing.T, name, path, heading string, texts ...string
 	tab.isAt(t, path, heading, texts...)
 }
 
+// signOut signs out, once all requests of the page are answered: one that comes after the session's end is a 401.
+func (tab *tab) signOut(t *testing.T) {
+	t.Helper()
+	tab.answered(t)
+	tab.follow(t, "Sign out", "/signin", "Sign in")
+}
+
 func (tab *tab) back(t *testing.T) {
 	t.Helper()
 	eval[bool](t, tab, "(history.back(), true)")

@@ -197,7 +197,7 @@ func TestEmptyCloset(t *testing.T) {
 	w.do(t, front)
 	w.await(t, account+` === "New Upload a skin"`)
 	w.visit(t, "/library")
-	w.follow(t, "Sign out", "/signin", "Sign in")
+	w.signOut(t)
 	w.do(t, front)
 	w.await(t, account+` === "Sign in Create account"`)
 }
@@ -290,7 +290,7 @@ func TestTexture(t *testing.T) {
 	w.await(t, `Boolean(document.querySelector("main [role=alert]")?.innerText)`)
 	w.arrive(t, fmt.Sprintf("/texture?tid=%d", cape.TID), "Night & <i>sky</i>")
 	w.inspect(t, "texture-cape")
-	w.follow(t, "Sign out", "/signin", "Sign in")
+	w.signOut(t)
 
 	// Another user.
 	w.signIn(t, ann, path, "Great Mage")
@@ -309,7 +309,7 @@ func TestTexture(t *testing.T) {
 	w.do(t, chromedp.SendKeys(`dialog [name="reason"]`, "I drew this skin."))
 	w.pressAndSee(t, "Send the report", "You have reported this texture already.")
 	w.press(t, "Close")
-	w.follow(t, "Sign out", "/signin", "Sign in")
+	w.signOut(t)
 
 	// An administrator.
 	s.Core.Run(t, "user", "permission", "-set", "1", "ann@example.com")

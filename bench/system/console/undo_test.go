@@ -84,6 +84,15 @@ func TestUndo(t *testing.T) {
 	}
 	ann.Get(t, "/api/players", &players)
 	testenv.Equal(t, players[0].Skin, fox.TID, "the skin of player %d", pid)
+
+	// What was removed by its texture comes back under the name that it had.
+	ann.Call(t, http.MethodPut, fmt.Sprintf("/api/closet/%d", fox.TID), map[string]any{"name": "Red one"})
+	w.arrive(t, fmt.Sprintf("/texture?tid=%d", fox.TID), "Fox")
+	w.pressAndSee(t, "Remove from closet: Fox", "Red one is out of your closet.")
+	testenv.Equal(t, items(), 3, "items after the texture is removed")
+	w.press(t, "Undo")
+	w.answered(t)
+	w.follow(t, "Closet", "/closet", "Closet", "Red one")
 }
 
 // Back closes each dialog, and forward opens it. A page that cannot be shown says so, as one does that is not there.
@@ -152,7 +161,7 @@ func TestSessionEnds(t *testing.T) {
 	w.await(t, `document.querySelector("dialog[open] input")?.value === "Ann_1"`)
 	w.pressAndSee(t, "Add", "Ann_1")
 	w.closed(t)
-	w.follow(t, "Sign out", "/signin", "Sign in")
+	w.signOut(t)
 	if eval[bool](t, w, `document.body.innerText.includes("Your session has ended")`) {
 		t.Error("who has signed out is told that the session has ended")
 	}

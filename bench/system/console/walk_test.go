@@ -107,7 +107,7 @@ func TestPlayer(t *testing.T) {
 	w.visit(t, "/players", "Ann_2")
 	w.answered(t) // requests after the end of the session would be refused
 
-	w.follow(t, "Sign out", "/signin", "Sign in")
+	w.signOut(t)
 	w.expect("/console/session")
 	w.submit(t, "ann@example.com", "wrong horse")
 	w.await(t, `document.querySelector("form [role=alert]").innerText !== ""`)
@@ -201,6 +201,6 @@ func TestTabs(t *testing.T) {
 	}
 	second.follow(t, "Home", "/", "Hello, Demo")
 
-	first.follow(t, "Sign out", "/signin", "Sign in")
+	first.signOut(t)
 	second.isAt(t, "/signin?next=%2F", "Sign in")
 }

@@ -242,9 +242,10 @@ document.addEventListener("click", (event) => {
   event.stopPropagation();
 }, { capture: true });
 
-/** Returns the token behind # in links of e-mails, empty without one. */
-export function linkToken() {
-  return new URLSearchParams(location.hash.slice(1)).get("token") ?? "";
+/** Returns what is behind # in links of e-mails, empty without it. */
+export function linked() {
+  const behind = new URLSearchParams(location.hash.slice(1));
+  return { token: behind.get("token") ?? "", email: behind.get("email") ?? "" };
 }
 
 /** Returns the page for signing in, which leads back to the page that the URL names. */

@@ -2,6 +2,7 @@ import { attempt, html, Form, notify, useSite } from "../parts/basics.js";
 import { Card } from "../parts/card.js";
 import { Dialog } from "../parts/dialog.js";
 import { Chips, editing, Filter, Pager, parameter, Results, Search, useList } from "../parts/list.js";
+import { removed } from "../parts/keep.js";
 import { Icon, Menu } from "../parts/menu.js";
 import { Wear } from "../parts/wear.js";
 import { ask, asked, change, closeDialog, href } from "../router.js";
@@ -26,7 +27,7 @@ export default function Closet() {
   /** @param {Item} item */
   async function remove(item) {
     const { tid, pivot: { item_name: name } } = item;
-    await take(item, () => request("DELETE", "/api/closet/" + tid), t("closet.removed", { name }), async () => {
+    await take(item, () => request("DELETE", "/api/closet/" + tid), removed(name, about?.costs.closet_item), async () => {
       await request("POST", "/api/closet", { tid, name });
       refreshUser();
     });

@@ -52,7 +52,7 @@ export default function Home() {
           </ol>
         </div>`}
         <h2>${t("home.news")}</h2>
-        ${have.entries.length === 0 && html`<p class="quiet">${t("home.noNews")}</p>`}
+        ${have.entries.length === 0 && !account.unread && html`<p class="quiet">${t("home.noNews")}</p>`}
         <ul class="list">${have.entries.map((entry) => html`<li key=${entry.id}><${Notification} ...${entry} /></li>`)}</ul>
         <p class="links"><a href=${href("/notifications")}>${t("home.allNews")}</a></p>
         <div class="cards">

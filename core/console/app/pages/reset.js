@@ -1,12 +1,12 @@
 import { useSignal } from "@preact/signals";
 import { html, Form, notify, useSite } from "../parts/basics.js";
-import { href, linkToken, navigate } from "../router.js";
+import { href, linked, navigate } from "../router.js";
 import { request } from "../session.js";
 import { t } from "../words.js";
 
 /** Asks for a link that resets a password, or takes the token of one. */
 export default function Reset() {
-  const token = linkToken();
+  const { token, email } = linked();
   const about = useSite();
   const sent = useSignal(false);
 
@@ -26,7 +26,7 @@ export default function Reset() {
   return html`<section class="narrow">
     <h1 tabindex="-1">${t("reset.title")}</h1>
     ${token
-      ? html`<${Form} key="set" action=${t("reset.set")} onSubmit=${set} fields=${[
+      ? html`<${Form} key="set" action=${t("reset.set")} onSubmit=${set} username=${email} fields=${[
           { name: "password", label: t("field.newPassword"), hint: about && t("field.passwordHint", { n: about.password.min }), type: "password", autocomplete: "new-password", required: true },
         ]} />`
       : sent.value

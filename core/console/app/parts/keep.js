@@ -1,12 +1,12 @@
 // Textures of the library, and which of them are in the user's closet.
 import { APIError, refreshUser, request, site } from "../session.js";
 import { t } from "../words.js";
-import { html, notify, sentence } from "./basics.js";
+import { html, notify, sentence, undo } from "./basics.js";
 import { Icon } from "./menu.js";
 
 /**
- * A texture of the API. The size is in KiB; without a nickname the uploader's account is deleted.
- * @typedef {{tid: number, name: string, type: "steve" | "alex" | "cape", hash: string, size: number, uploader: number, uploader_nickname?: string, public: boolean, upload_at: string, likes: number, in_closet?: boolean}} Texture
+ * A texture of the API. The size is in KiB; without a nickname the uploader's account is deleted. In the closet it may have another name.
+ * @typedef {{tid: number, name: string, type: "steve" | "alex" | "cape", hash: string, size: number, uploader: number, uploader_nickname?: string, public: boolean, upload_at: string, likes: number, in_closet?: boolean, item_name?: string}} Texture
  */
 
 /**
@@ -22,21 +22,32 @@ export function typeName(type) {
 const pending = new Set();
 
 /**
+ * Returns the sentence for when an item is out of the closet.
+ * @param {string} name
+ * @param {number} cost of an item
+ */
+export const removed = (name, cost = 0) => cost > 0 ? t("closet.removedCost", { name, n: cost }) : t("closet.removed", { name });
+
+/**
  * Adds a texture to the closet, or removes it from there. The change is shown at once, and taken back with
  * a sentence if the server refuses it.
  * @param {Texture} texture
  * @param {(texture: Texture) => void} put shows the texture
  */
 async function toggle(texture, put) {
-  const { tid, name, likes } = texture;
+  const { tid, likes } = texture;
+  const name = texture.item_name ?? texture.name;
   const isKept = Boolean(texture.in_closet);
   if (pending.has(tid)) return;
   pending.add(tid);
-  put({ ...texture, in_closet: !isKept, likes: likes + (isKept ? -1 : 1) });
+  const next = { ...texture, in_closet: !isKept, likes: likes + (isKept ? -1 : 1) };
+  put(next);
   try {
     if (isKept) await request("DELETE", "/api/closet/" + tid);
     else await request("POST", "/api/closet", { tid, name });
-    if ((await site()).costs.closet_item) refreshUser(); // the score is told on another page
+    const cost = (await site()).costs.closet_item;
+    if (cost) refreshUser(); // the score is told on another page
+    if (isKept) notify(removed(name, cost), "done", undo(() => toggle(next, put)));
   } catch (error) {
     // Another tab may have done the same.
     if (error instanceof APIError && error.code === (isKept ? missing : duplicate)) put({ ...texture, in_closet: !isKept });

@@ -337,6 +337,7 @@ export default {
   "closet.avatarUnset": "{name} is no longer your avatar.",
   "closet.remove": "Remove",
   "closet.removed": "{name} is out of your closet.",
+  "closet.removedCost": { one: "{name} is out of your closet. To put it back costs {n} point.", other: "{name} is out of your closet. To put it back costs {n} points." },
   "closet.name": "Name in the closet",
   "closet.renameHint": "Only you see this name. The texture keeps its own.",
 

@@ -490,6 +490,7 @@ const words = {
   "closet.avatarUnset": "{name} 已不再是头像。",
   "closet.remove": "移出",
   "closet.removed": "{name} 已移出衣柜。",
+  "closet.removedCost": { other: "{name} 已移出衣柜。放回需要 {n} 积分。" },
   "closet.name": "在衣柜中的名称",
   "closet.renameHint": "只有您能看到此名称，材质本身的名称不变。",
 

@@ -89,7 +89,7 @@ function One({ uid }) {
    * @param {object} field
    */
   const form = (name, title, field) => html`<${Dialog} title=${title} onClose=${close}>
-    <${Form} action=${t("action.save")} fields=${[{ name, autocomplete: "off", required: true, ...field }]} onSubmit=${async (/** @type {any} */ values) => {
+    <${Form} action=${t("action.save")} username=${name === "password" ? user.value?.user?.email : undefined} fields=${[{ name, autocomplete: "off", required: true, ...field }]} onSubmit=${async (/** @type {any} */ values) => {
       const value = name === "score" ? values.score && Number(values.score) : values[name];
       const answer = await request("PUT", path + "/" + name, { [name]: value });
       user.value = { user: answer.data };
@@ -201,7 +201,8 @@ function Closet({ uid, isOpen, maxlength }) {
       <${Picture} path=${"/preview/" + item.tid} parameter="height" size=${96} width=${96} alt="" />
       <a href=${href("/texture?tid=" + item.tid)}><bdi>${item.pivot.item_name}</bdi></a>
       ${isOpen && html`<button type="button" aria-label=${t("adminusers.removeTitle", { name: item.pivot.item_name })}
-        onClick=${() => remove(item, () => request("DELETE", path + "/" + item.tid), t("adminusers.removed", { name: item.pivot.item_name }))}>${t("adminusers.remove")}</button>`}
+        onClick=${() => remove(item, () => request("DELETE", path + "/" + item.tid), t("adminusers.removed", { name: item.pivot.item_name }),
+          () => request("POST", path, { tid: item.tid, name: item.pivot.item_name }))}>${t("adminusers.remove")}</button>`}
     </li>`)}</ul>
     <${Pager} label=${t("wardrobe.pages")} list=${page.list} />
     ${isOpen && action === "add" && html`<${Dialog} title=${t("adminusers.add")} onClose=${close}>
