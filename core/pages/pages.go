@@ -11,7 +11,6 @@ import (
 	"bytes"
 	"context"
 	"embed"
-	"encoding/json"
 	"fmt"
 	"html/template"
 	"slices"
@@ -131,19 +130,15 @@ func (s *Server) Handler(limiter *httpserver.AddressLimiter) fasthttp.RequestHan
 		}
 		routes[roots.Of(string(rc.Path()))].AssignTo(rc)
 		handle(rc)
-		showError(rc)
+		s.showError(rc)
 	})
 }
 
 // showError replaces the JSON of an error by a page, for browsers.
-func showError(rc *fasthttp.RequestCtx) {
-	var failed struct {
-		Message string `json:"message"`
-	}
-	isError := rc.Response.StatusCode() >= fasthttp.StatusBadRequest && json.Unmarshal(rc.Response.Body(), &failed) == nil
-	if isError && httpserver.PrefersHTML(rc) {
-		text := httpserver.PageText{Title: "This page cannot be shown now", Paragraphs: []string{failed.Message}, Links: []httpserver.Link{{Path: roots.Front, Text: "Start page"}}}
-		httpserver.NewPage(text).Write(rc, rc.Response.StatusCode())
+func (s *Server) showError(rc *fasthttp.RequestCtx) {
+	status := rc.Response.StatusCode()
+	if status >= fasthttp.StatusBadRequest && bytes.HasPrefix(rc.Response.Header.ContentType(), []byte("application/json")) && httpserver.PrefersHTML(rc) {
+		s.writeNotice(rc, languageOf(rc), "failed", "", status)
 	}
 }
 
@@ -170,7 +165,8 @@ func (s *Server) handle(rc *fasthttp.RequestCtx) error {
 	lang := languageOf(rc)
 	key, tag, load := s.route(strings.TrimSuffix(path, "/"), lang)
 	if load == nil {
-		return s.writeMissing(rc, lang, "")
+		s.writeMissing(rc, lang, "")
+		return nil
 	}
 	ctx, cancel := s.opts.RequestContext(rc)
 	defer cancel()
@@ -178,7 +174,8 @@ func (s *Server) handle(rc *fasthttp.RequestCtx) error {
 	page, err := s.cache.get(ctx, lang.key()+key, load)
 	switch {
 	case fault.KindOf(err) == fault.NotFound && err != nil:
-		return s.writeMissing(rc, lang, tag)
+		s.writeMissing(rc, lang, tag)
+		return nil
 	case err != nil:
 		return err
 	}
@@ -203,20 +200,24 @@ func (s *Server) write(rc *fasthttp.RequestCtx, lang *language, page *page, tags
 }
 
 // writeMissing responds with the page for what does not exist.
-func (s *Server) writeMissing(rc *fasthttp.RequestCtx, lang *language, tag string) error {
-	page, err := s.cache.get(rc, lang.key()+" missing", func(context.Context) (*page, error) {
-		view := s.newView(lang, "", lang.T("missing.title"), lang.T("missing.text"))
+func (s *Server) writeMissing(rc *fasthttp.RequestCtx, lang *language, tag string) {
+	rc.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=15")
+	s.writeNotice(rc, lang, "missing", tag, fasthttp.StatusNotFound)
+}
+
+// writeNotice responds with a page of a heading and a sentence, the texts name.title and name.text.
+func (s *Server) writeNotice(rc *fasthttp.RequestCtx, lang *language, name, tag string, status int) {
+	page, err := s.cache.get(rc, lang.key()+" "+name, func(context.Context) (*page, error) {
+		view := s.newView(lang, "", lang.T(name+".title"), lang.T(name+".text"))
 		view.IsHidden = true
-		return view.newPage("missing"), nil
+		return view.newPage("notice"), nil
 	})
 	if err != nil {
-		return err
+		return // the client is gone
 	}
 	rc.Request.Header.Del(fasthttp.HeaderIfNoneMatch) // or it would be a 304
-	rc.Response.Header.Set(fasthttp.HeaderCacheControl, "public, max-age=15")
 	s.write(rc, lang, page, tag)
-	rc.SetStatusCode(fasthttp.StatusNotFound)
-	return nil
+	rc.SetStatusCode(status)
 }
 
 // view is what the templates show.

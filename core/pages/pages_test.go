@@ -301,7 +301,7 @@ func TestCache(t *testing.T) {
 	s.Send(t, "GET", "/?lang=zh", coretest.Body{}).HasStatus(t, 503)
 	page := s.Send(t, "GET", "/?lang=zh", coretest.Body{}, "Accept", "text/html")
 	page.HasStatus(t, 503)
-	has(t, page, "<h1>This page cannot be shown now</h1>", `<a href="/">`)
+	has(t, page, "<h1>现在无法显示此页面</h1>", `<a class="button main" href="/?lang=zh">`)
 	testenv.Equal(t, page.Header.Get("Content-Type"), "text/html; charset=utf-8", "the type of an error for browsers")
 
 	// After a panic the next request loads the page.

@@ -138,6 +138,7 @@ func TestNothingMoves(t *testing.T) {
 	for path, shown := range map[string]string{
 		"/": `Boolean(document.querySelector(".counts"))`, "/players": `document.querySelectorAll(".player").length === 2`,
 		"/closet": `document.querySelectorAll(".item").length > 0`, "/library": `document.querySelectorAll(".item").length > 0`,
+		"/account": `document.querySelectorAll(".list > li").length > 0`,
 	} {
 		w.visit(t, path)
 		w.await(t, shown)

@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
 
+	"github.com/veneer-skins/veneer/shared/httpserver"
 	"github.com/veneer-skins/veneer/shared/skin/artwork"
 	"github.com/veneer-skins/veneer/shared/testenv"
 )
@@ -50,16 +51,25 @@ func oldBrowser(t *testing.T, site string) *tab {
 		request.Out.Header.Del("Accept-Encoding")
 	}}
 	proxy.ModifyResponse = func(response *http.Response) error {
-		if !strings.HasPrefix(response.Header.Get("Content-Type"), "text/css") {
+		kind := response.Header.Get("Content-Type")
+		if !strings.HasPrefix(kind, "text/css") && !strings.HasPrefix(kind, "text/html") {
 			return nil
 		}
-		style, err := io.ReadAll(response.Body)
+		content, err := io.ReadAll(response.Body)
+		style := content
+		if strings.HasPrefix(kind, "text/html") {
+			_, style, _ = bytes.Cut(content, []byte("<style>"))
+			style, _, _ = bytes.Cut(style, []byte("</style>"))
+		}
 		if found := newerCSSSyntax.Find(style); found != nil {
 			t.Errorf("%s has %q, after which old browsers ignore rules", response.Request.URL.Path, found)
 		}
-		style = newerUnits.ReplaceAll(newerCSS.ReplaceAllFunc(style, func(found []byte) []byte { return append([]byte("-future-"), found...) }), []byte("${1}future$2"))
-		response.Body = io.NopCloser(bytes.NewReader(style))
-		response.Header.Set("Content-Length", fmt.Sprint(len(style)))
+		old := newerUnits.ReplaceAll(newerCSS.ReplaceAllFunc(style, func(found []byte) []byte { return append([]byte("-future-"), found...) }), []byte("${1}future$2"))
+		content = bytes.Replace(content, style, old, 1)
+		response.Body = io.NopCloser(bytes.NewReader(content))
+		response.Header.Set("Content-Length", fmt.Sprint(len(content)))
+		policy := strings.Replace(response.Header.Get("Content-Security-Policy"), httpserver.SourceHash(string(style)), httpserver.SourceHash(string(old)), 1)
+		response.Header.Set("Content-Security-Policy", policy)
 		return err
 	}
 	server := httptest.NewServer(proxy)
@@ -92,6 +102,12 @@ func TestOldBrowser(t *testing.T) {
 	w.inspect(t, "old-players")
 	w.arrive(t, "/account", "Account")
 	w.inspect(t, "old-account")
+	for page, text := range map[string]string{"/": "Newest skins", "/p/Demo": "Pictures for websites and forums", "/t/1": "Wear it"} {
+		w.do(t, chromedp.Navigate(w.site+page))
+		w.sees(t, text)
+		w.loadAll(t)
+		w.inspect(t, "old"+strings.ReplaceAll(page, "/", "-"))
+	}
 }
 
 // What an input method composes is searched when it is composed.
