@@ -116,6 +116,7 @@ func scenarios() []scenario {
 
 		{"API latency", single, "ms", 1, 11, "The p99 of GET /api/user at a constant rate, 60 % of what core can do, over 32 connections.", (*env).readLatency, nil},
 		{"limits", single, "answers/s", 4, 60, "GET /api/user of a core with its default limits, none of which is reached, beside one without limits of requests.", (*env).limits, nil},
+		{"front page", single, "answers/s", 3, 11, "The front page through an edge, beside GET /api/site there, over 32 connections, compressed as browsers ask for it: core has both in memory.", (*env).frontPage, nil},
 		{"unknown accounts", single, "ms", 1, 200, "A log-in with a wrong password, beside one with an e-mail address that has no account.", (*env).unknownAccounts, nil},
 		{"freshness of three edges", single, "ms", 1, 11, "The p99 of the slowest of three edges until it shows a change, at 200 changes a second that two cores take in turn; since the response and since the request.", (*env).freshnessOfThree, nil},
 		{"batch", single, "ms", 0, 11, "A hundred flat heads of 32 pixels as WebP on one keep-alive connection, as a sprite and one by one. Each round has other players.", (*env).batch, nil},

@@ -204,6 +204,19 @@ func (e *env) limits() []subject {
 	return all
 }
 
+// frontPage opens what core answers from its memory, through an edge.
+func (e *env) frontPage() []subject {
+	s := e.openLive()
+	edge := &target{name: "edge", address: s.images[0], clocks: []clock{{cpuFigure, s.edges[0].CPU}}}
+	var all []subject
+	for _, path := range []string{"/", "/api/site"} {
+		request := fmt.Appendf(nil, "GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\nAccept-Encoding: gzip\r\n\r\n", path)
+		stream := streamOf(connections, fasthttp.StatusOK, request)
+		all = append(all, subject{name: path, measure: e.api(edge, stream)})
+	}
+	return all
+}
+
 // unknownAccounts opens a core whose limits of log-ins are beyond what is tried here, but not switched
 // off, so that failures are counted as usual.
 func (e *env) unknownAccounts() []subject {
