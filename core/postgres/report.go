@@ -197,7 +197,7 @@ type reportDetails struct {
 	State    core.ReportState `json:"state"`
 	TID      core.TextureID   `json:"tid"`
 	Uploader core.UserID      `json:"uploader"`
-	Others   []core.ReportID  `json:"others,omitempty"` // settled by the same deletion
+	Others   []core.ReportID  `json:"others,omitempty"`  // settled by the same deletion
 	Refused  bool             `json:"refused,omitempty"` // the pixels
 }
 
