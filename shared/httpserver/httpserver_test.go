@@ -183,7 +183,7 @@ func TestRunNamesListenerOfCutRequests(t *testing.T) {
 	t.Parallel()
 	arrived, release := make(chan struct{}), make(chan struct{})
 	t.Cleanup(func() { close(release) })
-	p := launch(t, httpserver.NewHealth(), httpserver.Drain{Timeout: 10 * time.Millisecond}, nil, func(*fasthttp.RequestCtx) {
+	p := launch(t, httpserver.NewHealth(), httpserver.Drain{Timeout: time.Second}, nil, func(*fasthttp.RequestCtx) {
 		close(arrived)
 		<-release
 	})
