@@ -3,8 +3,8 @@ package pages
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -18,11 +18,14 @@ import (
 const (
 	// lifetime is how long a page is sent again before the database is asked. Reports, likes and names of textures change without an event.
 	lifetime = 5 * time.Second
-	// remembered is how long changes are known at least. A page that was loaded before may have been changed.
-	remembered = time.Hour
+	// maxChanged bounds the keys of changes that are known, some 6 MB. They are forgotten together.
+	maxChanged = 1 << 16
 	// maxCacheBytes bounds the memory for pages: a thousand, or several with their compressed forms.
 	maxCacheBytes = 32 << 20
 )
+
+// shownKinds are the kinds of keys that pages have.
+var shownKinds = []string{edgeproto.NamePrefix, edgeproto.PIDPrefix, edgeproto.TIDPrefix}
 
 // page is a rendered page.
 type page struct {
@@ -38,15 +41,12 @@ type page struct {
 type cache struct {
 	now core.Clock
 
-	mu        sync.Mutex
-	entries   *sieve.Cache[string, *entry]
-	loading   map[string]*loading     // by key
-	applied   int64                   // number of the last apply
-	changed   map[edgeproto.Key]int64 // the apply that named a key last, as long as it is remembered
-	missed    int64                   // the last apply that did not name all keys
-	forgotten int64                   // the last apply that changed may lack
-	aging     int64                   // the last apply by agingFrom, forgotten next
-	agingFrom time.Time
+	mu      sync.Mutex
+	entries *sieve.Cache[string, *entry]
+	loading map[string]*loading     // by key
+	applied int64                   // number of the last apply
+	changed map[edgeproto.Key]int64 // the apply that named a key last, since missed
+	missed  int64                   // the last apply that did not name all keys, or was forgotten
 }
 
 type entry struct {
@@ -63,16 +63,15 @@ func newCache(now core.Clock) *cache {
 func (c *cache) apply(keys []edgeproto.Key, isComplete bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if now := c.now(); now.Sub(c.agingFrom) >= remembered {
-		c.forgotten, c.aging, c.agingFrom = c.aging, c.applied, now
-		maps.DeleteFunc(c.changed, func(_ edgeproto.Key, number int64) bool { return number <= c.forgotten })
-	}
 	c.applied++
 	for _, key := range keys {
-		c.changed[key] = c.applied
+		if kind, _, _ := strings.Cut(string(key), ":"); slices.Contains(shownKinds, kind+":") {
+			c.changed[key] = c.applied
+		}
 	}
-	if !isComplete {
+	if !isComplete || len(c.changed) > maxChanged {
 		c.missed = c.applied
+		clear(c.changed)
 	}
 }
 
@@ -83,7 +82,7 @@ func (c *cache) isFresh(e *entry) bool {
 
 // isObsolete reports whether a page shows what has changed, or may have. The caller holds mu.
 func (c *cache) isObsolete(e *entry) bool {
-	return c.missed > e.applied || c.forgotten > e.applied ||
+	return c.missed > e.applied ||
 		slices.ContainsFunc(e.shows, func(key edgeproto.Key) bool { return c.changed[key] > e.applied })
 }
 

@@ -67,6 +67,7 @@ func (c *countingStore) WornPlayer(ctx context.Context, key string) (core.WornPl
 type server struct {
 	coretest.Client
 	site  *coretest.Site
+	feed  *core.Feed
 	store *countingStore
 	user  core.User
 }
@@ -106,6 +107,7 @@ func start(t *testing.T, cfg pages.Config, site pages.Site) *server {
 	d.DB.OnChange(feed.Committed)
 	options := s.site.Options()
 	p := pages.New(options, core.NewShowcase(s.store), feed, cfg, site, clientapi.Limiters{}, s.site.Clock)
+	s.feed = feed
 	coretest.Background(t, feed.Run)
 	testenv.Eventually(t, "the feed has a head", func() bool { return feed.Head().Epoch != "" }) // until then changes may be missing
 	s.Client = coretest.Client{Domain: d, Server: options.NewServer(p.Handler(options.AddressLimiter())), Check: func(*testing.T, coretest.Response) {}}.From(t, "192.0.2.1")
@@ -316,8 +318,10 @@ func TestCache(t *testing.T) {
 func TestCacheOfChangedTextures(t *testing.T) {
 	t.Parallel()
 	s := start(t, shown, describedSite)
+	before := s.feed.Head().Revision
 	s.upload(t, "Fox", 1, true)
 	s.upload(t, "Vixen", 2, true)
+	testenv.Eventually(t, "the uploads are applied", func() bool { return s.feed.Head().Revision == before+2 })
 	s.get(t, 200, "/t/1")
 	s.get(t, 200, "/t/2")
 	s.store.isBroken.Store(true)
