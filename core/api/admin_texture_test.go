@@ -124,4 +124,10 @@ func TestRefusedPixels(t *testing.T) {
 	admin.Put(t, "/api/admin/reports/2", `{"action":"delete","refuse":true}`).HasStatus(t, 200)
 	testenv.Contains(t, string(list(2).Body), `"name":"Hidden"`, "refusals")
 	refused(ann.upload(t, "name=Again&type=steve", skinFile(t, 2)))
+	gone := ann.texture(t, "name=Gone&type=steve", skinFile(t, 3))
+	bob.Post(t, "/api/reports", `{"tid":`+gone+`,"reason":"Rude."}`).HasStatus(t, 200)
+	ann.Delete(t, "/api/textures/"+gone).HasStatus(t, 200)
+	c.site.Exec(t, "UPDATE reports SET pixels = NULL") // as of a core of the release before
+	admin.Put(t, "/api/admin/reports/3", `{"action":"delete","refuse":true}`).IsError(t, 404, 3)
+	admin.Put(t, "/api/admin/reports/3", `{"action":"delete"}`).HasStatus(t, 200)
 }

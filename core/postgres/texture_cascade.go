@@ -242,35 +242,44 @@ func changeTexture(
 			return before, after, err
 		}
 	}
-	retypes := change.Type != nil && *change.Type != before.Type
 	var key *string
 	if change.Name != nil {
 		key = new(NameKey(*change.Name))
 	}
 	var changed []core.Texture
 	var batch pgx.Batch
-	if hides {
-		// uid 0, of a deleted uploader, matches no user.
-		batch.Queue(clearAvatars, tid, before.Uploader)
-	}
-	if hides || retypes {
-		batch.Queue(lockPlayersWearing, tid)
-	}
-	if hides {
-		batch.Queue(clearPlayers, tid, before.Uploader)
-		batch.Queue(emptyClosets, tid, before.Uploader)
-	}
-	if retypes || publishes(change, before) {
-		batch.Queue(notifyTexture, tid)
-	}
-	if retypes {
-		batch.Queue(notifyPlayers, tid)
-		batch.Queue(notifyAvatars, tid)
-	}
+	queueCascade(&batch, change, before)
 	statement{updateTexture, []any{tid, change.Name, change.Type, change.Public, hides, key}}.queue(&batch).Query(collectInto(&changed))
 	err = tx.SendBatch(ctx, &batch).Close()
 	after, err = one(changed, err, noTexture(tid))
 	return before, after, err
+}
+
+// queueCascade queues what a change of a texture does to users, players and closets.
+func queueCascade(batch *pgx.Batch, change core.TextureChange, before core.Texture) {
+	hides := change.Hides() && before.Public
+	retypes := change.Type != nil && *change.Type != before.Type
+	if hides {
+		// uid 0, of a deleted uploader, matches no user.
+		batch.Queue(clearAvatars, before.ID, before.Uploader)
+	}
+	appears := publishes(change, before) && !hides
+	if hides || retypes || appears {
+		batch.Queue(lockPlayersWearing, before.ID)
+	}
+	if hides {
+		batch.Queue(clearPlayers, before.ID, before.Uploader)
+		batch.Queue(emptyClosets, before.ID, before.Uploader)
+	}
+	if retypes || publishes(change, before) {
+		batch.Queue(notifyTexture, before.ID)
+	}
+	if retypes || appears { // pages of players show its name from then on
+		batch.Queue(notifyPlayers, before.ID)
+	}
+	if retypes {
+		batch.Queue(notifyAvatars, before.ID)
+	}
 }
 
 // publishes reports whether a change makes a private texture public, or a public one private.

@@ -99,7 +99,7 @@ func TestHideTexture(t *testing.T) {
 	testenv.Check(t, got.Likes == 2 && got.Name == "N", "renamed, it is %+v; want 2 likes", got)
 	got = must(db.change(t.Context(), hidden.ID, core.TextureChange{Public: new(true)}))(t)
 	testenv.Check(t, got.Likes == 2 && got.Public, "public again, it is %+v; want 2 likes", got)
-	wantKeys("becoming public", textureKeys(hidden)...)
+	wantKeys("becoming public", slices.Concat(textureKeys(hidden), playerKeys(own))...)
 
 	// A public texture of a deleted user has no uploader.
 	do(t, db.DeleteUser(t.Context(), as(ann.ID), credentialsOf(ann)))
