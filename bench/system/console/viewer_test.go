@@ -66,6 +66,27 @@ func (tab *tab) chooseAndAwait(t *testing.T, animation, expression string) {
 	tab.await(t, expression)
 }
 
+// A player is shown in 3D as it is dressed, and as it would be with what it tries on.
+func TestDressedViewer(t *testing.T) {
+	t.Parallel()
+	s := startSite(t, "CORE_DEMO=1")
+	w := withWebGL.open(t, s.EdgeURL, "en")
+	w.signInAsDemo(t, "/players", "Players")
+	w.watchViewers(t)
+	const isDressed = `Boolean(viewers.at(-1)?.skinTexture) && viewers.at(-1).playerObject.backEquipment === "cape" && viewers.at(-1).playerObject.cape.visible`
+	w.pressAndAwait(t, "Show in 3D: Demo", `viewers.length === 1 && `+isDressed)
+	w.inspect(t, "players-3d")
+	worn := eval[string](t, w, `viewers[0].skinCanvas.toDataURL()`)
+	w.follow(t, "Library", "/library", "Library")
+	w.await(t, `document.querySelectorAll(".item").length > 0`)
+	w.press(t, "Wear Frog Hoodie")
+	w.await(t, `viewers.length === 2 && viewers[0].disposed && `+isDressed)
+	if eval[string](t, w, `viewers[1].skinCanvas.toDataURL()`) == worn {
+		t.Error("the player tries on what it wears")
+	}
+	w.inspect(t, "library-fitting")
+}
+
 // The viewer is loaded when it is asked for. It draws only while something moves that can be seen, and
 // its context is given back with its page.
 func TestViewer(t *testing.T) {

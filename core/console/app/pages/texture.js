@@ -95,7 +95,7 @@ function Shown({ tid }) {
         <div class="buttons actions">
           ${account
             ? html`<button type="button" class="main" aria-label=${t("closet.wearName", { name })} onClick=${() => change({ wear: "1" }, { isDialog: true })}>${t("closet.wear")}</button>
-              <${Keep} texture=${texture} put=${put} />`
+              <${Keep} texture=${texture} put=${(/** @type {Texture} */ { in_closet, likes }) => put({ .../** @type {Texture} */ (shown.value), in_closet, likes })} />`
             : html`<a class="button" href=${href(signInPath())}>${t("texture.signIn")}</a>`}
           <button type="button" onClick=${download}>${t("texture.download")}</button>
           ${texture.public && html`<a class="button" href=${"/t/" + texture.tid}>${t("action.share")}</a>`}

@@ -188,6 +188,7 @@ function Closet({ uid, isOpen, maxlength }) {
   const page = useList(path, { category, q: parameter("q"), perPage: 12 });
   const { remove } = editing(/** @type {{list: import("../../parts/list.js").List<Item>, reload: () => void}} */ (page), (item) => item.tid);
   const { action, close } = asked();
+  const isFree = useSite()?.costs.closet_item === 0; // else what is put back would be paid back, too
   return html`<div class="heading">
       <h2>${t("adminusers.closet")}</h2>
       ${isOpen && html`<button type="button" onClick=${() => ask("add")}>${t("adminusers.add")}</button>`}
@@ -202,7 +203,7 @@ function Closet({ uid, isOpen, maxlength }) {
       <a href=${href("/texture?tid=" + item.tid)}><bdi>${item.pivot.item_name}</bdi></a>
       ${isOpen && html`<button type="button" aria-label=${t("adminusers.removeTitle", { name: item.pivot.item_name })}
         onClick=${() => remove(item, () => request("DELETE", path + "/" + item.tid), t("adminusers.removed", { name: item.pivot.item_name }),
-          () => request("POST", path, { tid: item.tid, name: item.pivot.item_name }))}>${t("adminusers.remove")}</button>`}
+          isFree ? () => request("POST", path, { tid: item.tid, name: item.pivot.item_name }) : undefined)}>${t("adminusers.remove")}</button>`}
     </li>`)}</ul>
     <${Pager} label=${t("wardrobe.pages")} list=${page.list} />
     ${isOpen && action === "add" && html`<${Dialog} title=${t("adminusers.add")} onClose=${close}>
