@@ -282,6 +282,7 @@ func TestTexture(t *testing.T) {
 	testenv.Equal(t, eval[string](t, w, shared), "", "the link of a private texture")
 	w.pressAndSee(t, "Make it public", "Everyone can find and use it then. This may pay back")
 	w.pressAndSee(t, "Make it public", "Public: everyone can find and use it.")
+	w.answered(t) // it is shown before, and to others it is a 403 until then
 	w.await(t, `fetch("/api/textures/`+fmt.Sprint(mage.TID)+`").then((r) => r.json()).then((t) => t.public === true && t.name === "Great Mage" && t.type === "steve")`)
 	w.pressAndSee(t, "Wear Great Mage", "You have no players yet.")
 	w.inspect(t, "texture-wear-none")
