@@ -135,11 +135,8 @@ func TestNothingMoves(t *testing.T) {
 	w.signInAsDemo(t, "/players", "Players")
 	w.scriptAtStart(t, watchLayout)
 	w.setNetwork(t, phoneNetwork)
-	for path, shown := range map[string]string{
-		"/": `Boolean(document.querySelector(".counts"))`, "/players": `document.querySelectorAll(".player").length === 2`,
-		"/closet": `document.querySelectorAll(".item").length > 0`, "/library": `document.querySelectorAll(".item").length > 0`,
-		"/account": `document.querySelectorAll(".list > li").length > 0`,
-	} {
+	stays := func(path, shown string) {
+		t.Helper()
 		w.visit(t, path)
 		w.await(t, shown)
 		eval[bool](t, w, `new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(true))))`)
@@ -147,6 +144,16 @@ func TestNothingMoves(t *testing.T) {
 			t.Errorf("%s moves by %.3f: %s", path, moved, eval[string](t, w, `window.movers.join("; ")`))
 		}
 	}
+	const haveSessions = `document.querySelectorAll(".list > li").length > 0`
+	for path, shown := range map[string]string{
+		"/": `Boolean(document.querySelector(".counts"))`, "/players": `document.querySelectorAll(".player").length === 2`,
+		"/closet": `document.querySelectorAll(".item").length > 0`, "/library": `document.querySelectorAll(".item").length > 0`,
+		"/account": haveSessions,
+	} {
+		stays(path, shown)
+	}
+	w.do(t, chromedp.EmulateViewport(1280, 800))
+	stays("/account", haveSessions)
 }
 
 // busyProxy passes requests on, and answers some as a busy server does.

@@ -2,7 +2,7 @@ import { attempt, focusOn, Form, html, notify, Reading, Unverified, useRead, use
 import { Dialog } from "../parts/dialog.js";
 import { parameter } from "../parts/list.js";
 import { change, closeDialog, href, navigate } from "../router.js";
-import { request, signOut, update, user } from "../session.js";
+import { request, signOut, site, update, user } from "../session.js";
 import { t, time } from "../words.js";
 
 /** @typedef {{id: string, created_at: string, refreshed_at: string, current: boolean, browser: string, system: string}} Session */
@@ -21,7 +21,10 @@ const nameOf = ({ browser, system }) => (browser && system ? t("account.device",
 /** The user's data, and the sessions. The URL has which dialog is open. */
 export default function Account() {
   const about = useSite();
-  const read = useRead((signal) => /** @type {Promise<SignIns>} */ (request("GET", "/api/user/sessions", undefined, signal)));
+  const read = useRead(async (signal) => {
+    const [list] = await Promise.all([request("GET", "/api/user/sessions", undefined, signal), site()]);
+    return /** @type {SignIns} */ (list);
+  });
   const signIns = read.value;
 
   /**
@@ -36,6 +39,8 @@ export default function Account() {
 
   const account = user.value;
   if (!account) return null;
+  // What is said of an unverified address would move what is below.
+  if (!account.verified && !about) return html`<section class="column"><h1 tabindex="-1">${t("account.title")}</h1><${Reading} ...${read} /></section>`;
   const { sessions, launchers } = signIns.value ?? { sessions: [], launchers: [] };
   const others = sessions.filter(({ current }) => !current).length + launchers.length;
 
