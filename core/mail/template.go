@@ -38,8 +38,8 @@ type Message struct {
 	Text    string
 }
 
-// render renders an e-mail. It contains no text by users, so that the site cannot be used to send
-// spam.
+// render renders an e-mail. It contains no text by users but the address, escaped in the link, so that the
+// site cannot be used to send spam.
 func (s *Sender) render(mail core.Mail) Message {
 	link := func(page string) string {
 		return strings.TrimSuffix(s.url, "/") + page + "#token=" + mail.Token + "&email=" + url.QueryEscape(mail.To)

@@ -18,7 +18,7 @@ import (
 const (
 	// lifetime is how long a page is sent again before the database is asked. Reports, likes and names of textures change without an event.
 	lifetime = 5 * time.Second
-	// maxChanged bounds the keys of changes that are known, some 6 MB. They are forgotten together.
+	// maxChanged bounds the keys of changes that are known, some 5 MB. They are forgotten together.
 	maxChanged = 1 << 16
 	// maxCacheBytes bounds the memory for pages: a thousand, or several with their compressed forms.
 	maxCacheBytes = 32 << 20
@@ -65,7 +65,7 @@ func (c *cache) apply(keys []edgeproto.Key, isComplete bool) {
 	defer c.mu.Unlock()
 	c.applied++
 	for _, key := range keys {
-		if kind, _, _ := strings.Cut(string(key), ":"); slices.Contains(shownKinds, kind+":") {
+		if slices.ContainsFunc(shownKinds, func(kind string) bool { return strings.HasPrefix(string(key), kind) }) {
 			c.changed[key] = c.applied
 		}
 	}

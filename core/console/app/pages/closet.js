@@ -1,8 +1,8 @@
 import { attempt, html, Form, notify, useSite } from "../parts/basics.js";
 import { Card } from "../parts/card.js";
 import { Dialog } from "../parts/dialog.js";
-import { Chips, editing, Filter, Pager, parameter, Results, Search, useList } from "../parts/list.js";
 import { removed } from "../parts/keep.js";
+import { Chips, editing, Filter, Pager, parameter, Results, Search, useList } from "../parts/list.js";
 import { Icon, Menu } from "../parts/menu.js";
 import { Wear } from "../parts/wear.js";
 import { ask, asked, change, closeDialog, href } from "../router.js";
